@@ -1,9 +1,8 @@
 //! The kernel's list of TCP sockets, by sock_diag(7). It makes only the entries that are asked for, in a few
 //! hundred microseconds for those that listen; the tables of proc_net(5) list all connections, as text.
 
-use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketType, netlink::SOCK_DIAG, recv, send, socket,
-};
+use crate::network::netlink::{dump, u32_at};
+use rustix::net::netlink::SOCK_DIAG;
 use std::{
     io::{self, ErrorKind},
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
@@ -12,11 +11,7 @@ use std::{
 /// State of a listening socket (include/net/tcp_states.h).
 const LISTEN: u8 = 10;
 
-// linux/netlink.h, linux/sock_diag.h, linux/inet_diag.h
-const HEADER_BYTES: usize = 16;
-const NLMSG_ERROR: u16 = 2;
-const NLMSG_DONE: u16 = 3;
-const NLM_F_REQUEST_DUMP: u16 = 0x301;
+// linux/sock_diag.h, linux/inet_diag.h
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const IPPROTO_TCP: u8 = 6;
 const AF_INET: u8 = 2;
@@ -41,34 +36,13 @@ pub(crate) struct Entry {
 pub(crate) fn sockets(listening: bool) -> io::Result<Vec<Entry>> {
     let mut found = Vec::new();
     for family in [AF_INET, AF_INET6] {
-        dump(family, if listening { 1 << LISTEN } else { u32::MAX }, &mut found)?;
+        let request = request(family, if listening { 1 << LISTEN } else { u32::MAX });
+        dump(Some(SOCK_DIAG), SOCK_DIAG_BY_FAMILY, &request, |message| {
+            found.push(entry(message)?);
+            Ok(())
+        })?;
     }
     Ok(found)
-}
-
-fn dump(family: u8, states: u32, into: &mut Vec<Entry>) -> io::Result<()> {
-    let diag = socket(AddressFamily::NETLINK, SocketType::RAW, Some(SOCK_DIAG))?;
-    send(&diag, &request(family, states), SendFlags::empty())?;
-    let mut bytes = vec![0; 64 << 10];
-    loop {
-        let (_, length) = recv(&diag, &mut bytes[..], RecvFlags::empty())?;
-        let mut messages = bytes.get(..length).ok_or(ErrorKind::InvalidData)?;
-        while !messages.is_empty() {
-            let length = u32_at(messages, 0)? as usize;
-            let kind = u32_at(messages, 4)? as u16;
-            match kind {
-                NLMSG_DONE => return Ok(()),
-                NLMSG_ERROR => {
-                    let errno = (u32_at(messages, HEADER_BYTES)? as i32).wrapping_neg();
-                    return Err(io::Error::from_raw_os_error(errno));
-                }
-                _ => into.push(entry(messages.get(HEADER_BYTES..).unwrap_or_default())?),
-            }
-            // Messages start at multiples of four bytes.
-            messages =
-                messages.get(length.next_multiple_of(4).max(HEADER_BYTES)..).unwrap_or_default();
-        }
-    }
 }
 
 /// Reads an `inet_diag_msg`.
@@ -86,25 +60,14 @@ fn entry(message: &[u8]) -> io::Result<Entry> {
         address,
         port: u16::from_be_bytes([message[4], message[5]]),
         listens: message[1] == LISTEN,
-        inode: u32::from_ne_bytes(part(68)).into(),
+        inode: u32_at(message, 68)?.into(),
     })
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> io::Result<u32> {
-    let four = bytes.get(at..at + 4).and_then(|four| four.first_chunk());
-    Ok(u32::from_ne_bytes(*four.ok_or(ErrorKind::InvalidData)?))
-}
-
-/// Returns an `nlmsghdr` and an `inet_diag_req_v2` that request all sockets in these states.
+/// Returns an `inet_diag_req_v2` that requests all sockets in these states.
 fn request(family: u8, states: u32) -> Vec<u8> {
     const ID_BYTES: usize = 48;
-    const BYTES: usize = HEADER_BYTES + 8 + ID_BYTES;
-    let mut message = Vec::with_capacity(BYTES);
-    message.extend((BYTES as u32).to_ne_bytes());
-    message.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
-    message.extend(NLM_F_REQUEST_DUMP.to_ne_bytes());
-    message.extend([0; 8]); // sequence number and sender: one request per socket
-    message.extend([family, IPPROTO_TCP, 0, 0]);
+    let mut message = vec![family, IPPROTO_TCP, 0, 0];
     message.extend(states.to_ne_bytes());
     message.extend([0; ID_BYTES]);
     message

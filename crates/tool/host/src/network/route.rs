@@ -1,14 +1,19 @@
 //! The interface that reaches an address, by the main routing table of IPv4.
 
+use super::address::interface_with;
 use std::net::{IpAddr, Ipv4Addr};
 
 /// The route is there and can be used (RTF_UP, linux/route.h).
 const UP: u32 = 1;
 
 /// Returns the name of the interface by which packets to `address` leave; of an address of this machine, the interface
-/// of its network. `None` for loopback and IPv6, without a route, and if the kernel does not list its routes.
+/// that has it. `None` for loopback, an address on it, and IPv6, without a route, and if the kernel does not list its
+/// routes.
 pub fn interface_to(address: IpAddr) -> Option<String> {
     let IpAddr::V4(address) = address else { return None };
+    if let Some(own) = interface_with(address) {
+        return Some(own).filter(|name| name != "lo");
+    }
     let table = std::fs::read_to_string("/proc/net/route").ok()?;
     interface_in(&table, address).map(str::to_owned)
 }

@@ -1,15 +1,20 @@
 //! The CPU that a contender's whole machine used for its requests: also interrupts and other processes, which are not
 //! in the cost of its own processes.
 
+#[cfg(test)]
+mod tests;
+
 use super::observed::CellRounds;
-use crate::statistics::{Series, geometric, is_known, log, present};
-use regatta_record::{Life, MachineFigures, MachineUse};
+use crate::statistics::{is_known, pseudo_values, robust, student};
+use regatta_record::{Estimate, Life, MachineFigures, MachineUse};
 
 /// Standard deviation of a stretch of time whose ends are each rounded down to a step, as a fraction of the step: each
 /// error is uniform, whatever the length.
 const ROUNDED: f64 = 0.408_248_290_463_863;
-/// So many standard deviations are not exceeded by chance (6 in 100,000 cells).
-const DEVIATIONS: f64 = 4.0;
+/// So many standard deviations contain 95% of the errors of many stretches together, which are normal.
+const WITHIN: f64 = 1.96;
+/// A baseline that is so many standard deviations from the usual one was disturbed: by chance, 6 in 100,000 are.
+const DISTURBED: f64 = 4.0;
 
 /// What the machine did in the slices of one life.
 #[derive(Clone, Copy, Debug)]
@@ -31,13 +36,14 @@ impl OfLife {
     }
 
     /// CPU beyond the contender's own processes and what the machine uses alone, nanoseconds.
-    pub fn rest_ns(&self, alone: f64) -> f64 {
-        self.used.busy_ns as f64 - alone * self.used.ns as f64 - self.cpu_ns
+    pub fn rest_ns(&self, alone: &Alone) -> f64 {
+        self.used.busy_ns as f64 - alone.cpus * self.used.ns as f64 - self.cpu_ns
     }
 
-    /// The part of that which is not in interrupts, nanoseconds: other processes.
-    pub fn others_ns(&self, alone: f64) -> f64 {
-        self.rest_ns(alone) - self.used.interrupts_ns as f64
+    /// Interrupts beyond those of the machine alone, nanoseconds. An interrupt that hits a process is in that one's time,
+    /// too, unless the kernel accounts for it.
+    pub fn interrupts_ns(&self, alone: &Alone) -> f64 {
+        self.used.interrupts_ns as f64 - alone.interrupts * self.used.ns as f64
     }
 
     /// Verified operations.
@@ -56,66 +62,146 @@ pub fn lives(observed: &CellRounds) -> Vec<Option<OfLife>> {
     observed.lives.iter().map(|life| life.as_ref().and_then(OfLife::of)).collect()
 }
 
-/// How many CPUs the machine uses while no contender runs, over these lives. Not below zero.
-pub fn alone<'l>(lives: impl Iterator<Item = &'l OfLife>) -> f64 {
-    let (busy, ns) = lives.fold((0.0, 0.0), |(busy, ns), life| {
-        (busy + life.alone.busy_ns as f64, ns + life.alone.ns as f64)
-    });
-    if ns > 0.0 { (busy / ns).max(0.0) } else { 0.0 }
+/// What a machine does while no contender runs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Alone {
+    /// CPUs in use. By the steps, it may be below zero.
+    pub cpus: f64,
+    /// CPUs in interrupts.
+    interrupts: f64,
+    /// Errors of steps in all of the time that was measured, and that time in nanoseconds.
+    spans: f64,
+    ns: f64,
 }
 
-/// CPU of the machine per operation by pass, nanoseconds: what each life contributes to that of all together, which is
-/// precise where a life alone is not (the jackknife's pseudo-values: Tukey 1958). `None`: the life has none.
-pub fn costs(lives: &[Option<OfLife>]) -> Vec<Option<f64>> {
-    let n = lives.iter().flatten().count();
-    let cost = |without: Option<usize>| {
-        let kept = || {
-            let all = lives.iter().enumerate().filter(|(nth, _)| Some(*nth) != without);
-            all.filter_map(|(_, life)| life.as_ref())
-        };
-        let alone = alone(kept());
-        let ns: f64 =
-            kept().map(|life| life.used.busy_ns as f64 - alone * life.used.ns as f64).sum();
-        ns / kept().map(|life| life.count).sum::<f64>()
-    };
-    let all = cost(None);
-    let of_life = |(nth, life): (usize, &Option<OfLife>)| {
-        life.filter(|_| n > 1)?;
-        Some(n as f64 * all - (n as f64 - 1.0) * cost(Some(nth)))
-    };
-    lives.iter().enumerate().map(of_life).collect()
-}
-
-/// Their logarithms. Empty, if one of them is not above zero: then the figure is not known.
-pub fn log_costs(observed: &CellRounds) -> Series {
-    let costs = costs(&lives(observed));
-    let is_positive = costs.iter().flatten().all(|cost| *cost > 0.0);
-    if is_positive {
-        costs.into_iter().map(|cost| cost.and_then(log)).collect()
-    } else {
-        Vec::new()
+impl Alone {
+    /// Over these lives, except those whose baseline was disturbed.
+    pub fn of<'l>(lives: impl Iterator<Item = &'l OfLife>) -> Alone {
+        let lives: Vec<OfLife> = lives.copied().collect();
+        let undisturbed = undisturbed(&lives);
+        let usual = lives.iter().zip(undisturbed).filter(|(_, is_usual)| *is_usual);
+        Alone::sum(usual.map(|(life, _)| life))
     }
+
+    fn sum<'l>(lives: impl Iterator<Item = &'l OfLife>) -> Alone {
+        let mut all = MachineUse::default();
+        lives.for_each(|life| all += life.alone);
+        let ns = all.ns as f64;
+        Alone {
+            cpus: all.busy_ns as f64 / ns,
+            interrupts: all.interrupts_ns as f64 / ns,
+            spans: all.rounded(),
+            ns,
+        }
+    }
+}
+
+/// Whether the baseline of each life is as that of most. A baseline is short, so another program that ran just then
+/// would be subtracted from all lives.
+fn undisturbed(lives: &[OfLife]) -> Vec<bool> {
+    let cpus = |life: &OfLife| life.alone.busy_ns as f64 / life.alone.ns as f64;
+    let Some((usual, deviation)) = robust(lives.iter().map(cpus).collect()) else {
+        return Vec::new();
+    };
+    let is_usual = |life: &OfLife| {
+        let steps = ROUNDED * MachineUse::STEP_NS * life.alone.rounded().sqrt();
+        let deviation = deviation.max(steps / life.alone.ns as f64);
+        (cpus(life) - usual).abs() <= DISTURBED * deviation
+    };
+    lives.iter().map(is_usual).collect()
+}
+
+/// What the machine of a contender did over some of its lives.
+pub struct Machine {
+    /// With whether the baseline of the life counts.
+    lives: Vec<(OfLife, bool)>,
+}
+
+impl Machine {
+    /// Over these lives.
+    pub fn of(lives: Vec<OfLife>) -> Machine {
+        let undisturbed = undisturbed(&lives);
+        Machine { lives: lives.into_iter().zip(undisturbed).collect() }
+    }
+
+    fn alone(&self, without: Option<usize>) -> Alone {
+        let usual = self.lives.iter().enumerate();
+        let usual = usual.filter(|(nth, (_, is_usual))| *is_usual && Some(*nth) != without);
+        Alone::sum(usual.map(|(_, (life, _))| life))
+    }
+
+    fn sum(&self, without: Option<usize>, of: impl Fn(&OfLife) -> f64) -> f64 {
+        let kept = self.lives.iter().enumerate().filter(|(nth, _)| Some(*nth) != without);
+        kept.map(|(_, (life, _))| of(life)).sum()
+    }
+
+    /// CPU per operation of all lives together, but one, nanoseconds.
+    fn cost_ns(&self, without: Option<usize>) -> f64 {
+        let alone = self.alone(without).cpus;
+        let beyond = |life: &OfLife| life.used.busy_ns as f64 - alone * life.used.ns as f64;
+        self.sum(without, beyond) / self.sum(without, OfLife::count)
+    }
+
+    /// CPU in interrupts per operation, nanoseconds.
+    pub fn interrupts_ns(&self) -> f64 {
+        let alone = self.alone(None);
+        self.sum(None, |life| life.interrupts_ns(&alone)) / self.sum(None, OfLife::count)
+    }
+
+    /// Half-width of the 95% interval that the steps alone cause, nanoseconds per operation.
+    pub fn steps_ns(&self) -> f64 {
+        let alone = self.alone(None);
+        // Those of the baseline count as often as it is subtracted.
+        let times = self.sum(None, OfLife::ns) / alone.ns;
+        let spans = self.sum(None, |life| life.used.rounded()) + alone.spans * times.powi(2);
+        WITHIN * ROUNDED * MachineUse::STEP_NS * spans.sqrt() / self.sum(None, OfLife::count)
+    }
+
+    /// The jackknife's estimate over lives: the steps make a life alone too imprecise.
+    fn cost(&self) -> Option<Estimate> {
+        student(&pseudo_values(self.lives.len(), |without| self.cost_ns(without))?)
+    }
+}
+
+/// The figure without the digits that an error of this size leaves no meaning to.
+pub fn rounded(figure: f64, error: f64) -> f64 {
+    let digit = 10_f64.powf(error.log10().floor());
+    if digit.is_normal() { (figure / digit).round() * digit } else { figure }
+}
+
+/// The same with an interval that is at least as wide as `half` on both sides.
+fn widened(estimate: Estimate, half: f64) -> Estimate {
+    let Estimate { mean, low, high } = estimate;
+    Estimate { mean, low: low.min(mean - half), high: high.max(mean + half) }
+}
+
+/// The cost of the machine of `a` over that of `b`, in the lives that have both. `None`: not known.
+pub fn ratio(a: &[Option<OfLife>], b: &[Option<OfLife>]) -> Option<Estimate> {
+    let both = a.iter().zip(b).filter_map(|(a, b)| Some(((*a)?, (*b)?)));
+    let (a, b): (Vec<OfLife>, Vec<OfLife>) = both.unzip();
+    let (a, b) = (Machine::of(a), Machine::of(b));
+    // A total below zero has no logarithm, and then no ratio is known.
+    let log = |without| a.cost_ns(without).ln() - b.cost_ns(without).ln();
+    let logs = student(&pseudo_values(a.lives.len(), log)?)?;
+    let steps = |of: &Machine| of.steps_ns() / of.cost_ns(None);
+    let Estimate { mean, low, high } = widened(logs, steps(&a).hypot(steps(&b)));
+    let [mean, low, high] = [mean, low, high].map(f64::exp);
+    Some(Estimate { mean, low, high })
 }
 
 /// The figures of a cell; `None`: nothing is known of the machine.
-pub fn figures(observed: &CellRounds, seed: u64) -> Option<MachineFigures> {
-    let lives = lives(observed);
-    let known = || lives.iter().flatten();
-    let count: f64 = known().map(|life| life.count).sum();
-    if count == 0.0 {
+pub fn figures(observed: &CellRounds) -> Option<MachineFigures> {
+    let lives: Vec<OfLife> = lives(observed).into_iter().flatten().collect();
+    if lives.is_empty() {
         return None;
     }
-    let sum = |of: &dyn Fn(&OfLife) -> f64| known().map(of).sum::<f64>();
-    let of_alone = sum(&|life| life.alone.interrupts_ns as f64) / sum(&|life| life.alone.ns as f64);
-    let interrupts = sum(&|life| life.used.interrupts_ns as f64 - of_alone * life.used.ns as f64);
-    // Those of the baseline count as often as it is subtracted.
-    let parts = sum(&|life| life.used.ns as f64) / sum(&|life| life.alone.ns as f64);
-    let spans = sum(&|life| life.used.spans as f64 + life.alone.spans as f64 * parts.powi(2));
-    let cost = geometric(&present(&log_costs(observed)), seed);
+    let machine = Machine::of(lives);
+    let steps_ns = machine.steps_ns();
+    let cost = machine.cost().map(|cost| widened(cost, steps_ns));
     Some(MachineFigures {
         cost_ns_per_request: cost.filter(is_known),
-        interrupts_ns_per_request: interrupts.max(0.0) / count,
-        cpus_alone: alone(known()),
-        steps_ns_per_request: DEVIATIONS * ROUNDED * MachineUse::STEP_NS * spans.sqrt() / count,
+        interrupts_ns_per_request: rounded(machine.interrupts_ns().max(0.0), steps_ns),
+        cpus_alone: rounded(machine.alone(None).cpus.max(0.0), 0.001),
+        steps_ns_per_request: rounded(steps_ns, steps_ns / 10.0),
     })
 }

@@ -7,10 +7,9 @@ use regatta_record::{Carried, NetworkFull, NetworkUse, Side};
 const FULL: f64 = 0.9;
 /// Share from which the speed cannot be true.
 const IMPOSSIBLE: f64 = 1.05;
-/// Share of TCP segments that were sent again from which packets are lost because the network has no room for them.
-const RESENT: f64 = 0.001;
-/// Fewer than this many may have been lost by chance.
-const LEAST_RESENT: u64 = 20;
+/// How much less or more the other end may have seen of the same direction: frames may be lost, and drivers count them
+/// differently. Beyond that, something else used the interface, or a counter is wrong.
+const ALIKE: std::ops::RangeInclusive<f64> = 0.8..=1.25;
 
 /// What shows that the network was full, over all slices; `None`: nothing does, or nothing is known.
 pub fn full(observed: &CellRounds) -> Option<NetworkFull> {
@@ -18,34 +17,31 @@ pub fn full(observed: &CellRounds) -> Option<NetworkFull> {
     for used in observed.lives.iter().flatten().filter_map(|life| life.network.as_ref()) {
         all.add(used);
     }
-    let sides = || {
-        let sides = [(Side::Server, all.server.as_ref()), (Side::Load, all.load.as_ref())];
-        sides.into_iter().filter_map(|(side, carried)| Some((side, carried?)))
-    };
-    sides().find_map(|(side, carried)| line(side, carried, all.ns)).or_else(|| {
-        let lossy = sides().filter_map(|(side, carried)| Some((lost(carried)?, side)));
-        let (share, side) = lossy.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
-        Some(NetworkFull::Lost { by: side, resent: share })
-    })
+    let (server, load) = (all.server.as_ref(), all.load.as_ref());
+    let ends = [(Side::Server, server, load), (Side::Load, load, server)];
+    ends.into_iter().find_map(|(side, end, other)| line(side, end?, other))
 }
 
-/// An interface that carried nearly as much as it can, in one of its directions.
-fn line(side: Side, carried: &Carried, ns: u64) -> Option<NetworkFull> {
-    let line_bits_per_s = carried.line_bits_per_s?;
-    let bytes = carried.received_bytes.max(carried.sent_bytes);
-    let bits_per_s = 8e9 * bytes as f64 / ns as f64;
-    let share = bits_per_s / line_bits_per_s as f64;
-    (FULL..IMPOSSIBLE).contains(&share).then(|| NetworkFull::Line {
+/// An interface that carried nearly as much as it can in one of its directions, if the other end does not contradict.
+fn line(side: Side, end: &Carried, other: Option<&Carried>) -> Option<NetworkFull> {
+    let line_bits_per_s = end.line_bits_per_s?;
+    let sends_more = end.sent_bytes > end.received_bytes;
+    let bits_per_s = |end: &Carried, sent: bool| {
+        let bytes = if sent { end.sent_bytes } else { end.received_bytes };
+        8e9 * bytes as f64 / end.ns as f64
+    };
+    let (own, others) =
+        (bits_per_s(end, sends_more), other.map(|other| bits_per_s(other, !sends_more)));
+    let is_alike = others.is_none_or(|others| ALIKE.contains(&(others / own)));
+    let is_possible = |line: u64, bits_per_s: f64| bits_per_s < IMPOSSIBLE * line as f64;
+    let line_of_other = other.and_then(|other| other.line_bits_per_s);
+    let may_be = is_possible(line_bits_per_s, own)
+        && line_of_other.zip(others).is_none_or(|(line, others)| is_possible(line, others));
+    let is_full = own >= FULL * line_bits_per_s as f64;
+    (is_full && may_be && is_alike).then(|| NetworkFull::Line {
         of: side,
-        interface: carried.interface.clone(),
-        bits_per_s,
+        interface: end.interface.clone(),
+        bits_per_s: own,
         line_bits_per_s,
     })
-}
-
-/// The share of its segments that were sent again, if it is large.
-fn lost(carried: &Carried) -> Option<f64> {
-    let all = carried.segments + carried.resent;
-    let share = carried.resent as f64 / all.max(1) as f64;
-    (carried.resent >= LEAST_RESENT && share >= RESENT).then_some(share)
 }

@@ -79,14 +79,16 @@ impl<'a> Case<'a> {
     }
 
     pub fn finding(&self, doubt: Doubt) -> Finding {
-        self.field.finding(&self.field.contenders[self.who], doubt)
+        self.field.finding(self.observed(), doubt)
+    }
+
+    pub fn observed(&self) -> &CellRounds {
+        &self.field.contenders[self.who]
     }
 
     /// The contender's CPU time per operation in its slices, nanoseconds; `None` without one.
     pub fn cost_ns(&self) -> Option<f64> {
-        let sum = |of: fn(&Slice) -> u64| {
-            slices(&self.field.contenders[self.who]).map(of).sum::<u64>() as f64
-        };
+        let sum = |of: fn(&Slice) -> u64| slices(self.observed()).map(of).sum::<u64>() as f64;
         Some(sum(|slice| slice.cpu_ns) / sum(|slice| slice.count)).filter(|cost| cost.is_finite())
     }
 }

@@ -10,6 +10,7 @@ mod compare;
 mod difference;
 mod drift;
 mod interval;
+mod jackknife;
 mod known;
 mod line;
 mod needed_rounds;
@@ -25,6 +26,7 @@ pub use interval::{
     BOOTSTRAP_SAMPLES, CONFIDENCE, STUDENT_UP_TO, arithmetic, geometric, geometric_each, p_value,
     student, t_quantile,
 };
+pub use jackknife::pseudo_values;
 pub use known::{MOST_APART, is_known, known, known_floor};
 pub use line::Line;
 pub use needed_rounds::{Needed, rounds_needed};

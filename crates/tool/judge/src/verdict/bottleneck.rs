@@ -46,8 +46,8 @@ pub fn bottleneck(
     }
 }
 
-/// Replaces a verdict by which neither side was the limit, or a rate was not held, if the network was full: what was
-/// measured of CPUs takes precedence.
+/// Replaces a verdict by which neither side was the limit, if the network was full: what was measured of CPUs takes
+/// precedence.
 pub fn by_network(
     limit: Verdict,
     server: Option<Used>,
@@ -57,7 +57,7 @@ pub fn by_network(
     let (Some(network), Some(server), Some(load)) = (full, server, load) else { return limit };
     let has_time = |side: Used| !side.is_busy() && !side.is_starved();
     let is_open = match limit.kind() {
-        Kind::Idle | Kind::Overloaded => true,
+        Kind::Idle => true,
         Kind::GeneratorBound => matches!(limit.first().cause, Cause::NullNoFaster { .. }),
         _ => false,
     };

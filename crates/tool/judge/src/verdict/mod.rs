@@ -77,7 +77,6 @@ fn as_measured(observed: &CellRounds, conditions: Conditions<'_>) -> Verdict {
             // The lag shows how long the load waited, and voids only what it spoiled.
             let noise = disturbed(steal, server, None, usual, remedy);
             let at_rate = observed.at_rate(rate.get(), arrivals).verdict(server, load, remedy);
-            let at_rate = by_network(at_rate, server, load, network::full(observed));
             let verdict = together(noise.chain([at_rate]));
             return match shape.beside {
                 Some(_) => with_beside(verdict, observed),

@@ -124,7 +124,7 @@ impl Field {
             cost_ns_per_request: cost,
             cost_is_upper_bound: self.is_bound_by_both(observed),
             both_sides_ns_per_request: both_sides,
-            machine: machine::figures(observed, asked.seed),
+            machine: machine::figures(observed),
             standing_ms_per_s: observed.standing().map(|busy| busy * 1e3),
             rate_per_s: unless_shared(rate),
             ms_per_request: unless_shared(rate.filter(|_| self.load.requests.is_some()))

@@ -44,11 +44,11 @@ fn on_a_machine(rounds: &mut [Round], beside: Beside, seed: u64) {
             let others_ns = (beside.others + beside.in_slices) * ns as f64;
             let busy_ns = slice.cpu_ns as f64 + interrupts_ns + others_ns;
             let (busy_ns, interrupts_ns) = (steps(busy_ns), interrupts_ns as u64);
-            all += MachineUse { spans: 1, ns, busy_ns, interrupts_ns };
+            all += MachineUse { spans: 1, ns, busy_ns, interrupts_ns, counters: 1 };
         }
         life.machine = Some(all);
         let busy_ns = steps(beside.others * ALONE_NS as f64);
-        let alone = MachineUse { spans: 1, ns: ALONE_NS, busy_ns, interrupts_ns: 0 };
+        let alone = MachineUse { spans: 1, ns: ALONE_NS, busy_ns, ..MachineUse::default() };
         life.machine_alone = Some(alone);
     }
 }
@@ -97,12 +97,13 @@ fn the_machine_of_a_contender_spends_its_processes_and_interrupts() {
             assert!(machine.cpus_alone < 0.05, "{machine:?}");
             // 64 slices and the baseline, 860,000 or 500,000 requests.
             let steps = machine.steps_ns_per_request / cost_ns;
-            assert!((0.01..0.08).contains(&steps), "{steps}");
-            assert!((cost.mean - cost_ns).abs() < machine.steps_ns_per_request + 0.02 * cost_ns);
+            assert!((0.005..0.04).contains(&steps), "{steps}");
+            let half_width = (cost.high - cost.mean).min(cost.mean - cost.low);
+            assert!(half_width >= 0.95 * machine.steps_ns_per_request, "{cost:?}, {machine:?}");
         }
     }
     assert!(accused <= 1, "interrupts are the same for all, and {accused} of 20 races name some");
-    assert!(missed <= 6, "{missed} of 40 intervals of 95% miss the truth");
+    assert!(missed <= 5, "{missed} of 40 intervals of 95% miss the truth");
 }
 
 #[test]
@@ -128,6 +129,53 @@ fn work_that_a_contender_hands_to_other_processes_is_in_the_cost_of_its_machine(
     assert!((ratio - 0.86).abs() < 0.03 && (of_machine - 1.6).abs() < 0.1, "{ranks:?}");
 }
 
+/// Interrupts take as much as on a machine of 19 µs per request: of `epoll`, which sleeps when packets arrive, more of
+/// them are beside its processes, as much as `more_ns`.
+#[test]
+fn a_cheap_contender_that_sleeps_when_packets_arrive_is_not_accused() {
+    for (more_ns, accused) in [(1_500, false), (6_000, true)] {
+        let mut all = race(4);
+        on_a_machine(&mut all, Beside { interrupts_ns: 3_000.0, ..QUIET }, 4);
+        for round in of(&mut all, "epoll") {
+            let life = round.life.as_mut().unwrap();
+            let count: u64 = life.slices.iter().map(|slice| slice.count).sum();
+            life.machine.as_mut().unwrap().busy_ns += (more_ns * count) as i64;
+        }
+        let s = judged(&all);
+        let is_named = |one: &&Finding| matches!(one.doubt, Doubt::WorkElsewhere { .. });
+        let named = of_machine(&s).into_iter().filter(is_named).count();
+        assert_eq!(named, usize::from(accused), "{more_ns}: {:?}", s.findings);
+    }
+}
+
+/// Most kernels count an interrupt that hits a process in its time, too: here, all of them.
+#[test]
+fn interrupts_in_the_time_of_processes_are_not_subtracted_from_that_of_other_programs() {
+    let mut all = race(5);
+    on_a_machine(&mut all, Beside { interrupts_ns: 0.0, others: 0.5, ..QUIET }, 5);
+    for life in all.iter_mut().filter_map(|round| round.life.as_mut()) {
+        let cpu_ns: u64 = life.slices.iter().map(|slice| slice.cpu_ns).sum();
+        life.machine.as_mut().unwrap().interrupts_ns = cpu_ns / 2;
+    }
+    let s = judged(&all);
+    let [busy] = of_machine(&s)[..] else { panic!("{:?}", s.findings) };
+    let Doubt::ServerMachineBusy { cpus, in_slices } = busy.doubt else { panic!("{busy:?}") };
+    assert!((cpus - 0.5).abs() < 0.05 && in_slices.abs() < 0.05, "{busy:?}");
+}
+
+/// Programs that give way to contenders run before lives only.
+#[test]
+fn too_much_that_is_subtracted_is_said() {
+    let mut all = race(7);
+    on_a_machine(&mut all, Beside { others: 0.5, in_slices: -0.4, ..QUIET }, 7);
+    let s = judged(&all);
+    let [busy] = of_machine(&s)[..] else { panic!("{:?}", s.findings) };
+    assert!(
+        busy.doubt.to_string().contains(" less in slices, so too much is subtracted"),
+        "{busy:?}"
+    );
+}
+
 #[test]
 fn a_slow_contender_is_not_accused_of_what_other_programs_do_meanwhile() {
     let accused = (0..10).filter(|seed| {
@@ -140,7 +188,7 @@ fn a_slow_contender_is_not_accused_of_what_other_programs_do_meanwhile() {
         let [busy, rest @ ..] = &findings[..] else { panic!("nobody names the others") };
         let Doubt::ServerMachineBusy { cpus, in_slices } = busy.doubt else { panic!("{busy:?}") };
         assert!((cpus - 0.5).abs() < 0.05 && busy.contender.is_none(), "{cpus}");
-        assert!(in_slices < 0.05, "{in_slices}");
+        assert!(in_slices.abs() < 0.05, "{in_slices}");
         !rest.is_empty()
     });
     assert!(accused.count() <= 1);

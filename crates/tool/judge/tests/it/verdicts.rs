@@ -467,24 +467,33 @@ fn figures_that_contradict_each_other_are_a_doubt() {
     assert!(summary.doubts.iter().any(|d| d.contains("(Little's law) by")), "{:?}", summary.doubts);
 }
 
-/// What an interface of 1 Gbit/s carried in the windows of [`sleepy`], as a share of its speed, and segments of which
-/// some were sent again.
-fn carried(share: f64, segments: u64, resent: u64) -> Carried {
-    let bytes = (share * 1e9 / 8.0 * 2.0 * WINDOW_NS as f64 / 1e9) as u64;
+/// What an interface of 1 Gbit/s carried in the windows of [`sleepy`], as a share of its speed: sent by the server, and
+/// received by the load.
+fn sent(share: f64) -> Carried {
+    let ns = 2 * WINDOW_NS;
+    let bytes = (share * 1e9 / 8.0 * ns as f64 / 1e9) as u64;
     Carried {
         interface: "eth0".into(),
         line_bits_per_s: Some(1_000_000_000),
+        ns,
         received_bytes: bytes / 100,
         sent_bytes: bytes,
-        segments,
-        resent,
     }
+}
+
+fn received(share: f64) -> Carried {
+    let Carried { received_bytes: sent_bytes, sent_bytes: received_bytes, .. } = sent(share);
+    Carried { received_bytes, sent_bytes, ..sent(share) }
+}
+
+fn at(speed: Option<u64>, carried: Carried) -> Carried {
+    Carried { line_bits_per_s: speed, ..carried }
 }
 
 fn over(rounds: &mut [Round], load: Option<Carried>, server: Option<Carried>) {
     for round in rounds {
         let (load, server) = (load.clone(), server.clone());
-        let network = Some(NetworkUse { ns: 2 * WINDOW_NS, load, server });
+        let network = Some(NetworkUse { ns: 0, load, server });
         round.life = Some(Life { network, ..Life::default() });
     }
 }
@@ -492,55 +501,71 @@ fn over(rounds: &mut [Round], load: Option<Carried>, server: Option<Carried>) {
 #[test]
 fn a_full_network_between_two_sides_with_time_is_the_limit() {
     let mut rounds = sleepy();
-    over(&mut rounds, None, Some(carried(0.93, 1_000_000, 0)));
+    over(&mut rounds, None, Some(sent(0.93)));
     let cell = judged(&rounds);
     let words = [
         "neither side was busy",
-        "eth0 of the server's machine carried 0.930 Gbit/s of its 1 Gbit/s",
+        "and eth0 of the server's machine carried 0.930 Gbit/s of the 1 Gbit/s that it reports as its speed",
         "use a faster network",
     ];
     says(&cell, Kind::NetworkBound, &words);
     assert_eq!(cell.verdict.void, [Figure::Rate, Figure::Latency], "the cost is the server's own");
-    over(&mut rounds, Some(carried(0.95, 1_000_000, 0)), Some(carried(0.5, 1_000_000, 0)));
-    says(
-        &judged(&rounds),
-        Kind::NetworkBound,
-        &["eth0 of the load's machine carried 0.950 Gbit/s"],
-    );
+    // The load's interface is the narrow one.
+    over(&mut rounds, Some(received(0.95)), Some(at(Some(10_000_000_000), sent(0.96))));
+    let words = ["eth0 of the load's machine carried 0.950 Gbit/s"];
+    says(&judged(&rounds), Kind::NetworkBound, &words);
     let json = serde_json::to_string(&cell.verdict).unwrap();
     assert_eq!(serde_json::from_str::<Verdict>(&json).unwrap(), cell.verdict);
 }
 
 #[test]
-fn lost_segments_show_a_full_network_without_a_speed() {
-    let mut rounds = sleepy();
-    let veth = |segments, resent| {
-        Some(Carried { line_bits_per_s: None, ..carried(9.0, segments, resent) })
+fn an_end_that_contradicts_the_other_shows_nothing() {
+    let is_bound = |load, server| {
+        let mut rounds = sleepy();
+        over(&mut rounds, load, server);
+        judged(&rounds).verdict.kind() == Kind::NetworkBound
     };
-    over(&mut rounds, veth(100_000, 5), veth(99_000, 1_000));
-    let words = ["the server's machine had to send 1.00% of its TCP segments again"];
-    says(&judged(&rounds), Kind::NetworkBound, &words);
-    over(&mut rounds, veth(100_000, 90), veth(99_000, 0));
-    assert_ne!(judged(&rounds).verdict.kind(), Kind::NetworkBound, "0.09%");
-    over(&mut rounds, veth(100, 2), None);
-    assert_ne!(judged(&rounds).verdict.kind(), Kind::NetworkBound, "14 segments are a chance");
+    let veth = |carried| Some(at(None, carried));
+    assert!(is_bound(veth(received(0.93)), Some(sent(0.93))), "the load has no speed");
+    assert!(!is_bound(veth(received(0.4)), Some(sent(0.93))), "another program sent the half");
+    assert!(!is_bound(veth(sent(0.93)), Some(sent(0.93))), "nobody received it");
+    let false_speed = Some(at(Some(100_000_000), received(0.93)));
+    assert!(!is_bound(false_speed, Some(sent(0.93))), "nine times the speed of the other end");
+    assert!(!is_bound(veth(received(9.0)), veth(sent(9.0))), "no end has a speed");
 }
 
 #[test]
-fn a_full_network_is_not_the_limit_of_a_side_that_was_busy_or_of_a_rate_that_was_held() {
-    let full = || Some(carried(0.97, 1_000, 500));
-    let mut rounds = race(LOAD);
-    over(&mut rounds, full(), full());
-    assert_eq!(judged(&rounds).verdict.kind(), Kind::ServerBound);
+fn slices_without_bytes_do_not_make_a_full_network_less_full() {
     let mut rounds = sleepy();
-    rounds.iter_mut().for_each(|r| r.load_cpu_ns = r.window_ns * 97 / 100);
-    over(&mut rounds, full(), full());
-    assert_eq!(judged(&rounds).verdict.kind(), Kind::GeneratorBound);
-    let mut rounds = sleepy();
-    over(&mut rounds, Some(carried(0.89, 1_000_000, 0)), None);
-    assert_ne!(judged(&rounds).verdict.kind(), Kind::NetworkBound, "11% are free");
-    over(&mut rounds, Some(carried(1.1, 1_000_000, 0)), None);
-    assert_ne!(judged(&rounds).verdict.kind(), Kind::NetworkBound, "that speed cannot be true");
-    over(&mut rounds, None, None);
-    assert_ne!(judged(&rounds).verdict.kind(), Kind::NetworkBound, "nothing is known");
+    over(&mut rounds, None, Some(sent(0.95)));
+    rounds.iter_mut().step_by(2).for_each(|round| {
+        round.life.as_mut().unwrap().network = Some(NetworkUse::default());
+    });
+    says(&judged(&rounds), Kind::NetworkBound, &["carried 0.950 Gbit/s"]);
+}
+
+#[test]
+fn a_server_that_does_not_hold_the_rate_is_overloaded_whatever_the_network_carried() {
+    let mut rounds = at_rate(AT_RATE, 6_000, |_, p| p);
+    over(&mut rounds, Some(received(0.97)), Some(sent(0.97)));
+    let cell = judged(&rounds);
+    says(&cell, Kind::Overloaded, &["7000 of 10000 requests per second"]);
+    assert_eq!(cell.verdict.void, []);
+}
+
+#[test]
+fn a_full_network_is_not_the_limit_of_a_side_that_was_busy_or_of_a_rate() {
+    let full = || (Some(received(0.97)), Some(sent(0.97)));
+    let kind = |mut rounds: Vec<Round>, (load, server): (Option<Carried>, Option<Carried>)| {
+        over(&mut rounds, load, server);
+        judged(&rounds).verdict.kind()
+    };
+    assert_eq!(kind(race(LOAD), full()), Kind::ServerBound);
+    let mut busy = sleepy();
+    busy.iter_mut().for_each(|r| r.load_cpu_ns = r.window_ns * 97 / 100);
+    assert_eq!(kind(busy, full()), Kind::GeneratorBound);
+    assert_ne!(kind(sleepy(), (Some(received(0.89)), None)), Kind::NetworkBound, "11% are free");
+    let impossible = (Some(received(1.1)), None);
+    assert_ne!(kind(sleepy(), impossible), Kind::NetworkBound, "that speed cannot be true");
+    assert_ne!(kind(sleepy(), (None, None)), Kind::NetworkBound, "nothing is known");
 }

@@ -36,8 +36,7 @@ pub(crate) trait Bench {
     /// known, or it is the load's machine.
     fn machine_used(&self, who: usize) -> Option<MachineUse>;
 
-    /// What the network to it carried from when it was thawed until it was frozen, without the time. `None`: not known,
-    /// or there is none.
+    /// What the network to it carried from when it was thawed until it was frozen. `None`: not known, or there is none.
     fn network_used(&self, who: usize) -> Option<&NetworkUse>;
 
     /// Keeps it from running, and returns when it no longer runs.
@@ -460,7 +459,6 @@ impl<B: Bench> Life<'_, B> {
             let carried = self.bench.network_used(who).cloned();
             let lived = self.of_load(who);
             if let Some(carried) = carried {
-                let carried = NetworkUse { ns: driven.ns, ..carried };
                 lived.network.get_or_insert_default().add(&carried);
             }
             if let Some(used) = used {

@@ -188,8 +188,8 @@ impl<'a> Hosted<'a> {
         }
     }
 
-    /// What the network to it carried from when it was thawed until it was frozen. The time is not in it. `None` on this
-    /// machine, or if it is not known.
+    /// What the network to it carried from when it was thawed until it was frozen. `None` on this machine, or if it is
+    /// not known.
     pub fn network_used(&self) -> Option<&NetworkUse> {
         match &self.place {
             Place::Here(_) => None,

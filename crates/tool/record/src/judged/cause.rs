@@ -29,7 +29,7 @@ pub enum Cause {
         /// Rate of the null server over that of the contender.
         null_rate: f64,
     },
-    /// Neither side was busy, and the network between them was full.
+    /// Neither side was busy, and an interface between them was.
     Network {
         /// Both sides.
         #[serde(flatten)]
@@ -191,13 +191,6 @@ pub enum NetworkFull {
         bits_per_s: f64,
         /// Its speed, bits per second.
         line_bits_per_s: u64,
-    },
-    /// TCP segments were lost on the way.
-    Lost {
-        /// The side that sent them.
-        by: Side,
-        /// Share of its segments that were sent again.
-        resent: f64,
     },
 }
 

@@ -37,9 +37,10 @@ impl Serialize for Finding {
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Doubt {
     /// The rest of the machine (all but contender and load) used more CPU in its slices than in those of
-    /// the others of the same block.
+    /// the others of the same block: for it, or because another program runs then.
     WorkElsewhere {
-        /// The additional CPU per operation, nanoseconds.
+        /// The additional CPU per operation, nanoseconds. From a machine of its own, with as many digits as the steps of
+        /// the kernel's figures leave.
         ns_per_operation: f64,
         /// The same as a fraction of its cost.
         share: f64,
@@ -84,7 +85,8 @@ pub enum Doubt {
     ServerMachineBusy {
         /// How many CPUs they use while no contender runs.
         cpus: f64,
-        /// How many more they use in slices, whatever the contender.
+        /// How many more they use in slices, whatever the contender: at least, as all interrupts are taken for those of
+        /// contenders. Below zero: less.
         in_slices: f64,
     },
     /// It is cheaper than the baseline by the CPU of its processes, and more expensive by that of its whole machine, or

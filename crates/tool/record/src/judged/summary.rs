@@ -249,14 +249,16 @@ pub struct Cell {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MachineFigures {
     /// CPU beyond what the machine uses while no contender runs, per request, or per [`Asked::cost_per`], nanoseconds.
-    /// `null`: it has fewer than two lives, or not even its order of magnitude is known.
+    /// The interval is at least as wide as the steps. `null`: it has fewer than two lives, or not even its order of
+    /// magnitude is known.
     pub cost_ns_per_request: Option<Estimate>,
-    /// The part of it in interrupts, nanoseconds. Most kernels sample it at timer ticks.
+    /// CPU in interrupts beyond that while no contender runs, nanoseconds. Most kernels sample it at timer ticks, and count
+    /// an interrupt that hits a process in the time of that process, too: it overlaps with that, and may be more than the
+    /// cost.
     pub interrupts_ns_per_request: f64,
-    /// How many CPUs the machine uses while no contender runs.
+    /// How many CPUs the machine uses while no contender runs, without lives before which it used far more or less.
     pub cpus_alone: f64,
-    /// Bound of the error that the steps of the kernel's figures (10 ms) cause, nanoseconds per request: four standard
-    /// deviations. The interval contains it.
+    /// Error that the steps of the kernel's figures (10 ms) cause: in 95% of races it is smaller, nanoseconds per request.
     pub steps_ns_per_request: f64,
 }
 

@@ -361,6 +361,18 @@ mod tests {
         assert_eq!(serde_json::from_value::<Verdict>(json).unwrap(), verdict);
     }
 
+    /// Earlier versions took segments that were sent again for a full network.
+    #[test]
+    fn a_cause_that_no_longer_exists_keeps_its_text() {
+        let side = r#"{"busy":0.5,"cpus":1,"busy_thread":null,"waited":null}"#;
+        let stored = format!(
+            r#"{{"kind":"network-bound","because":"a","cause":"network","server":{side},"load":{side},
+                "network":{{"lost":{{"by":"server","resent":0.01}}}}}}"#
+        );
+        let finding: CellFinding = serde_json::from_str(&stored).unwrap();
+        assert_eq!(finding, CellFinding::new(Kind::NetworkBound, "a"));
+    }
+
     #[test]
     fn a_verdict_of_an_earlier_version_keeps_its_kinds_and_its_text() {
         let stored =

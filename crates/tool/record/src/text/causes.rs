@@ -24,7 +24,7 @@ impl fmt::Display for Cause {
                  rate: both servers wait for the load or for the kernel, so this rate is not the server's limit"
             ),
             Cause::Network { used, network } => {
-                write!(f, "neither side was busy ({used}), and the network was full: {network}")
+                write!(f, "neither side was busy ({used}), and {network}")
             }
             Cause::Starved { used, by_other_side } => {
                 write!(f, "{used}; {}", starved(used.load, *by_other_side))
@@ -109,23 +109,16 @@ impl fmt::Display for Cause {
 
 impl fmt::Display for NetworkFull {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = |side: &Side| match side {
-            Side::Server => "server",
-            Side::Load => "load",
-        };
         match self {
             NetworkFull::Line { of, interface, bits_per_s, line_bits_per_s } => write!(
                 f,
-                "{interface} of the {}'s machine carried {:.3} Gbit/s of its {} Gbit/s",
-                name(of),
+                "{interface} of the {}'s machine carried {:.3} Gbit/s of the {} Gbit/s that it reports as its speed",
+                match of {
+                    Side::Server => "server",
+                    Side::Load => "load",
+                },
                 bits_per_s / 1e9,
                 *line_bits_per_s as f64 / 1e9
-            ),
-            NetworkFull::Lost { by, resent } => write!(
-                f,
-                "the {}'s machine had to send {:.2}% of its TCP segments again",
-                name(by),
-                resent * 100.0
             ),
         }
     }
@@ -226,7 +219,7 @@ fn percent(fraction: f64) -> String {
 }
 
 /// Formats a time, with one decimal below 10: `34 µs`, `3.0 ms`.
-fn time(ns: u64) -> String {
+pub(super) fn time(ns: u64) -> String {
     let ns = ns as f64;
     let (value, unit) = match ns {
         ..1e3 => (ns, "ns"),

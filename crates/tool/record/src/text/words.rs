@@ -1,5 +1,6 @@
 //! Findings in words: the one place where their sentences are written.
 
+use super::causes::time;
 use crate::{Doubt, Finding, LoadShape, alike};
 use std::{collections::BTreeSet, fmt};
 
@@ -134,8 +135,10 @@ impl Doubt {
         match *self {
             Doubt::WorkElsewhere { ns_per_operation, share, p } => write!(
                 f,
-                "has work done elsewhere: in its slices the rest of the machine used {ns_per_operation:.0} \
-                 ns more CPU per operation than in those of the others, {} of its cost (p = {p:.1e})",
+                "may have work done elsewhere: in its slices the rest of the machine used {} more CPU per operation \
+                 than in those of the others, {} of its cost (p = {p:.1e}): work for it, or of another program that \
+                 runs then",
+                time(ns_per_operation as u64),
                 percent(share)
             ),
             Doubt::OutsideSlices { share, p } => write!(
@@ -169,12 +172,19 @@ impl Doubt {
                  faster network",
                 percent(share)
             ),
-            Doubt::ServerMachineBusy { cpus, in_slices } => write!(
-                f,
-                "other programs used {cpus:.2} of a CPU on the server machine while no contender ran, which is \
-                 subtracted from what the machine used for each contender, and {in_slices:.2} more in slices, which is \
-                 not: the costs of the machine are doubtful"
-            ),
+            Doubt::ServerMachineBusy { cpus, in_slices } => {
+                write!(
+                    f,
+                    "other programs used {cpus:.2} of a CPU on the server machine while no contender ran, which is \
+                     subtracted from what the machine used for each contender, and "
+                )?;
+                let size = in_slices.abs();
+                match in_slices {
+                    ..-0.005 => write!(f, "{size:.2} less in slices, so too much is subtracted"),
+                    _ => write!(f, "at least {size:.2} more in slices, which is not subtracted"),
+                }?;
+                f.write_str(": the costs of the machine are doubtful")
+            }
             Doubt::MachineRanksOtherwise { ratio, of_machine } => write!(
                 f,
                 "costs {ratio:.2} times as much as the baseline by the CPU of its processes, and {of_machine:.2} times \
@@ -365,6 +375,20 @@ mod tests {
         let mut uneven = of(&["a", "b"], &[1, 2]);
         uneven.extend(of(&["b"], &[3]));
         assert_eq!(who(&uneven), "a and b (5 cells at 3 loads)");
+    }
+
+    #[test]
+    fn what_other_programs_may_have_done_is_said_as_such() {
+        let doubt = Doubt::WorkElsewhere { ns_per_operation: 1.9e6, share: 0.948, p: 5.7e-7 };
+        let text = doubt.to_string();
+        let said = "may have work done elsewhere: in its slices the rest of the machine used 1.9 ms more CPU";
+        assert!(text.starts_with(said), "{text}");
+        assert!(text.contains("work for it, or of another program that runs then"), "{text}");
+        let busy = |in_slices| Doubt::ServerMachineBusy { cpus: 0.37, in_slices }.to_string();
+        let less = "and 0.12 less in slices, so too much is subtracted";
+        assert!(busy(-0.12).contains(less), "{}", busy(-0.12));
+        let more = "and at least 0.30 more in slices, which is not subtracted";
+        assert!(busy(0.3).contains(more), "{}", busy(0.3));
     }
 
     #[test]

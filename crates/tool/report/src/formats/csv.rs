@@ -25,7 +25,8 @@ in_flight,stalled,latency_of,passing,\
 p95_ratio,p95_ratio_low,p95_ratio_high,p99_ratio,p99_ratio_low,p99_ratio_high,\
 latency_ratio_missing,p95_to_all_reading,p95_to_all_reading_low,p95_to_all_reading_high,\
 p99_to_all_reading,p99_to_all_reading_low,p99_to_all_reading_high,to_all_reading_missing,passed,\
-machine_ns_per_request,machine_low,machine_high,machine_interrupts_ns_per_request";
+machine_ns_per_request,machine_low,machine_high,machine_interrupts_ns_per_request,\
+machine_steps_ns_per_request,machine_cpus_alone";
 
 /// Renders all cells as CSV. A figure that is missing or not known is empty. The column `void` lists
 /// the figures that must not be trusted, separated by spaces.
@@ -82,7 +83,14 @@ fn fields(summary: &Summary, cell: &Cell) -> Vec<String> {
     fields.extend(latency_ratio(cell.latency_to_all_reading.as_ref()));
     fields.push(cell.passed.to_string());
     fields.extend(estimate(cell.machine.and_then(|machine| machine.cost_ns_per_request)));
-    fields.push(optional(cell.machine.map(|machine| machine.interrupts_ns_per_request)));
+    fields.extend(
+        [
+            cell.machine.map(|machine| machine.interrupts_ns_per_request),
+            cell.machine.map(|machine| machine.steps_ns_per_request),
+            cell.machine.map(|machine| machine.cpus_alone),
+        ]
+        .map(optional),
+    );
     fields
 }
 

@@ -141,7 +141,8 @@ fn cost_fields(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> [Field<'
 /// CPU of the contender's whole machine, if it is another one than the load's.
 fn machine(summary: &Summary, cells: &[&Cell]) -> Option<Field<'static>> {
     cells.iter().find(|c| c.machine.is_some())?;
-    let unit = numbers::cost_unit(means(cells, |c| c.machine?.cost_ns_per_request));
+    // That of the column beside it.
+    let unit = numbers::cost_unit(means(cells, |c| c.cost_ns_per_request));
     let column = Column::right("machine", 3).brief();
     let column = column.unit(&format!("{}/{}", unit.name, visible(per(&summary.asked))));
     Some(field(column, move |c| match c.machine {

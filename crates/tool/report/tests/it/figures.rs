@@ -1,10 +1,40 @@
 //! All formats show the same figure for the same thing, and mark figures that are not known.
 
-use regatta_record::{Kind, Percentile, Relation, Summary, Unknown};
+use regatta_record::{Estimate, Kind, MachineFigures, Percentile, Relation, Summary, Unknown};
 use regatta_report::{csv, markdown, terminal};
 
 fn summary() -> Summary {
     serde_json::from_str(include_str!("../summary.json")).expect("the fixture is a summary")
+}
+
+#[test]
+fn the_cost_of_a_machine_has_the_unit_of_the_cost_beside_it_and_its_error() {
+    let mut summary = summary();
+    let figures = MachineFigures {
+        cost_ns_per_request: None,
+        interrupts_ns_per_request: 1_200.0,
+        cpus_alone: 0.012,
+        steps_ns_per_request: 430.0,
+    };
+    summary.cells.iter_mut().for_each(|cell| cell.machine = Some(figures));
+    let titles = |summary: &Summary| {
+        let text = terminal(summary, 400, false);
+        text.lines().find(|line| line.contains("/req")).expect("units").to_owned()
+    };
+    let known = |summary: &Summary| titles(summary).matches("µs/req").count();
+    let unknown = known(&summary);
+    assert!(unknown >= 2, "{}", titles(&summary));
+    // Of a contender whose work others do.
+    let cost = Estimate { mean: 3e6, low: 2e6, high: 4e6 };
+    let node = summary.cells.iter_mut().find(|c| c.contender == "node").unwrap();
+    node.machine = Some(MachineFigures { cost_ns_per_request: Some(cost), ..figures });
+    assert_eq!(known(&summary), unknown, "{}", titles(&summary));
+    let csv = csv(&summary);
+    assert!(csv.lines().next().unwrap().ends_with(
+        "machine_interrupts_ns_per_request,machine_steps_ns_per_request,machine_cpus_alone"
+    ));
+    let row = csv.lines().find(|line| line.contains("\"node\"")).unwrap();
+    assert!(row.ends_with(",3000000,2000000,4000000,1200,430,0.012"), "{row}");
 }
 
 #[test]
