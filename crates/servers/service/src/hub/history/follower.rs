@@ -1,52 +1,56 @@
 //! How far a member is in the history of its room.
 
-use super::position::{Asked, Epoch, Position};
+use super::{
+    position::{Asked, Position},
+    room::{Extent, RoomHistory},
+};
+use crate::hub::broadcast::Broadcast;
+use std::{collections::VecDeque, sync::Arc, time::Instant};
 
-/// How far a member is. Every message that it gets passes [`Follower::writes`], so it is there that nothing is left
-/// out in silence.
+/// How far a member is. All messages that it gets pass [`Follower::next`], in the order of their offsets, so it is there
+/// that nothing is left out in silence.
 #[derive(Debug)]
 pub(in super::super) struct Follower {
-    epoch: Epoch,
+    history: Arc<RoomHistory>,
     /// The first message that is for it.
     start: u64,
     /// The last message of before it joined.
     joined: u64,
-    /// The first message that is neither in its output nor queued for it.
+    /// The first message that is not in its output.
     next: u64,
     /// The last message that it knows to exist.
     heard: u64,
-    /// The last message in its output, or that it has been notified to miss.
-    written: u64,
+    /// Results of its own messages that are not in its output yet: their offsets, and for how many members they were
+    /// queued.
+    results: VecDeque<(u64, u32)>,
 }
 
-/// What a push is to a member.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Heard {
-    /// Not for it: of before it joined, or of another history.
-    Stranger,
-    /// It has the message already.
-    Known,
-    /// The next message.
-    Next,
-    /// A later message: the ones before it are in the history.
-    Ahead,
-}
-
-/// What a member gets first.
+/// Where a member begins: what is behind this position follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct Start {
-    /// The messages behind this one follow.
     pub position: Position,
     /// It has missed something that it asked for.
     pub has_gap: bool,
 }
 
+/// What a member gets next.
+#[derive(Debug)]
+pub(in super::super) enum Step {
+    Message(Broadcast),
+    /// Messages up to this position are gone.
+    Gap(Position),
+}
+
 impl Follower {
-    /// A member joins the room whose history has these `top` and `oldest` messages (as in
-    /// [`Log`](super::log::Log)). `asked`: the position that its client names.
-    pub fn join(epoch: Epoch, top: u64, oldest: u64, asked: Option<Asked>) -> (Follower, Start) {
+    /// A member joins the room. `asked`: the position that its client names.
+    pub fn join(
+        history: &Arc<RoomHistory>,
+        asked: Option<Asked>,
+        now: Instant,
+    ) -> (Follower, Start) {
+        let Extent { epoch, oldest, top } = history.extent(now);
         // The first message that it does not have, and whether one before it may be missing.
-        let (start, ends_elsewhere) = match asked {
+        let (start, is_elsewhere) = match asked {
             None => (top + 1, false),
             Some(Asked { epoch: of, offset }) if of == Some(epoch) && offset <= top => {
                 (offset + 1, false)
@@ -57,158 +61,189 @@ impl Follower {
             Some(_) => (1, true),
         };
         let next = start.max(oldest);
-        let position = Position { epoch, offset: next - 1 };
-        let follower = Follower { epoch, start, joined: top, next, heard: top, written: next - 1 };
-        (follower, Start { position, has_gap: ends_elsewhere || next > start })
-    }
-
-    /// A push has come. Returns what it is.
-    pub fn hears(&mut self, position: Option<Position>) -> Heard {
-        let Some(Position { offset, .. }) = position.filter(|one| one.epoch == self.epoch) else {
-            return Heard::Stranger;
-        };
-        if offset < self.start {
-            return Heard::Stranger;
+        let has_gap = is_elsewhere || next > start;
+        let share = history.share();
+        match (asked, has_gap) {
+            (None, _) => {}
+            (Some(_), false) => drop(share.recoveries.add(1)),
+            (Some(_), true) => drop(share.failed_recoveries.add(1)),
         }
-        self.hears_of(offset);
-        match offset {
-            _ if offset < self.next => Heard::Known,
-            _ if offset == self.next => Heard::Next,
-            _ => Heard::Ahead,
+        let (history, results) = (Arc::clone(history), VecDeque::new());
+        let follower = Follower { history, start, joined: top, next, heard: top, results };
+        (follower, Start { position: Position { epoch, offset: next - 1 }, has_gap })
+    }
+
+    /// The history of its room.
+    pub fn history(&self) -> &RoomHistory {
+        &self.history
+    }
+
+    /// A push has come. Returns whether it is for it: neither of before it joined, nor of another history.
+    pub fn hears(&mut self, push: &Broadcast) -> bool {
+        let Some(Position { epoch, offset }) = push.position() else { return false };
+        let is_for_it = epoch == self.history.epoch() && offset >= self.start;
+        if is_for_it {
+            self.heard = self.heard.max(offset);
         }
+        is_for_it
     }
 
-    /// There is a message with this offset.
-    pub fn hears_of(&mut self, offset: u64) {
-        self.heard = self.heard.max(offset);
+    /// Looks for messages whose pushes came before it had joined.
+    pub fn looks(&mut self) {
+        self.heard = self.heard.max(self.history.top());
     }
 
-    /// The first message that it must get next.
-    pub fn next(&self) -> u64 {
-        self.next
-    }
-
-    /// The last message that it knows to exist.
-    pub fn heard(&self) -> u64 {
-        self.heard
-    }
-
-    /// Whether it must read the history.
+    /// Whether there is a message that is not in its output.
     pub fn is_behind(&self) -> bool {
         self.next <= self.heard
     }
 
-    /// Whether the next message is one of before it joined.
-    pub fn is_recovering(&self) -> bool {
-        self.next <= self.joined
+    /// What it gets next, if it is behind. `push`: one that has just come.
+    pub fn next(&self, push: Option<&Broadcast>) -> Option<Step> {
+        if !self.is_behind() {
+            return None;
+        }
+        let epoch = self.history.epoch();
+        let next = Position { epoch, offset: self.next };
+        if let Some(push) = push.filter(|push| push.position() == Some(next)) {
+            return Some(Step::Message(push.clone()));
+        }
+        Some(match self.history.get(self.next) {
+            Ok(message) => Step::Message(message),
+            Err(oldest) => Step::Gap(Position { epoch, offset: oldest - 1 }),
+        })
     }
 
-    /// The message is in its output, or queued for it.
-    pub fn queues(&mut self, offset: u64) {
-        self.next = offset + 1;
+    /// What [`Follower::next`] has returned is in its output.
+    pub fn took(&mut self, step: &Step) {
+        let share = self.history.share();
+        match step {
+            Step::Message(_) => {
+                if self.next <= self.joined {
+                    share.recovered.add(1);
+                }
+                self.next += 1;
+            }
+            Step::Gap(position) => {
+                share.gaps.add(1);
+                self.next = position.offset + 1;
+            }
+        }
     }
 
-    /// All messages before this one are gone, if it does not have them.
-    pub fn skips_to(&mut self, oldest: u64) {
-        self.next = self.next.max(oldest.min(self.heard + 1));
+    /// The result of its own message with this offset is known. Returns false if it must wait, because the message is
+    /// not in its output yet.
+    pub fn may_answer(&mut self, offset: u64, members: u32) -> bool {
+        let may = offset < self.next;
+        if !may {
+            self.results.push_back((offset, members));
+        }
+        may
     }
 
-    /// The last message in its output.
-    pub fn written(&self) -> u64 {
-        self.written
-    }
-
-    /// A message is about to be appended to its output. Returns the position up to which it misses messages, if it
-    /// misses some: it must be notified first.
-    pub fn writes(&mut self, offset: u64) -> Option<Position> {
-        let gap = (offset > self.written + 1).then(|| self.at(offset - 1));
-        self.written = offset;
-        gap
-    }
-
-    /// Nothing is queued for it. Returns the position up to which it misses messages, if it misses some that were
-    /// [skipped](Follower::skips_to).
-    pub fn open_gap(&mut self) -> Option<Position> {
-        let gap = (self.written + 1 < self.next).then(|| self.at(self.next - 1));
-        self.written = self.next - 1;
-        gap
-    }
-
-    fn at(&self, offset: u64) -> Position {
-        Position { epoch: self.epoch, offset }
+    /// The next result that has waited, if its message is in the output now.
+    pub fn answerable(&mut self) -> Option<(u64, u32)> {
+        let next = self.next;
+        self.results.pop_front_if(|(offset, _)| *offset < next)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::{
+        position::{Epoch, HistoryLimits},
+        share::Share,
+    };
     use super::*;
 
     const EPOCH: Epoch = Epoch(7);
 
-    /// Joins a room whose history has the messages 4 to 9.
-    fn join(asked: Option<(Option<u64>, u64)>) -> (Follower, u64, bool) {
+    fn publish(history: &RoomHistory) -> Broadcast {
+        let memory = Arc::default();
+        history.publish(Instant::now(), |at| Broadcast::kept("1", at, false, false, &memory))
+    }
+
+    /// A history with the messages from 4 to 9.
+    fn history() -> Arc<RoomHistory> {
+        let limits = HistoryLimits { messages: 6, ..HistoryLimits::NONE };
+        let history = Arc::new(RoomHistory::new(EPOCH, limits, &Arc::new(Share::default())));
+        (1..=9).for_each(|_| drop(publish(&history)));
+        history
+    }
+
+    fn join(history: &Arc<RoomHistory>, asked: Option<(Option<u64>, u64)>) -> (Follower, Start) {
         let asked = asked.map(|(epoch, offset)| Asked { epoch: epoch.map(Epoch), offset });
-        let (follower, Start { position, has_gap }) = Follower::join(EPOCH, 9, 4, asked);
-        assert_eq!((position.epoch, follower.written()), (EPOCH, position.offset));
-        (follower, position.offset, has_gap)
+        Follower::join(history, asked, Instant::now())
+    }
+
+    /// Takes what it gets: offsets of messages, and negative ones of gaps.
+    fn take(follower: &mut Follower) -> Vec<i64> {
+        let mut all = Vec::new();
+        while let Some(step) = follower.next(None) {
+            all.push(match &step {
+                Step::Message(message) => message.position().unwrap().offset as i64,
+                Step::Gap(position) => -(position.offset as i64),
+            });
+            follower.took(&step);
+        }
+        all
     }
 
     #[test]
     fn a_member_gets_what_follows_its_position_or_a_gap() {
+        let history = history();
         let start = |asked| {
-            let (follower, offset, has_gap) = join(asked);
-            assert_eq!(follower.next(), offset + 1);
-            (offset, has_gap, follower.is_behind())
+            let (mut follower, Start { position, has_gap }) = join(&history, asked);
+            (position.offset, has_gap, take(&mut follower).first().copied())
         };
-        assert_eq!(start(None), (9, false, false), "from now on");
-        assert_eq!(start(Some((Some(7), 9))), (9, false, false), "nothing is missing");
-        assert_eq!(start(Some((Some(7), 6))), (6, false, true));
-        assert_eq!(start(Some((Some(7), 3))), (3, false, true), "all that is kept");
-        assert_eq!(start(Some((Some(7), 2))), (3, true, true), "message 3 is gone");
-        assert_eq!(start(Some((Some(7), 10))), (9, true, false), "a position that never was");
-        assert_eq!(start(Some((Some(7), u64::MAX))), (9, true, false));
-        assert_eq!(start(Some((Some(8), 6))), (3, true, true), "another history");
-        assert_eq!(start(Some((None, 0))), (3, true, true));
-        let empty = |asked| Follower::join(EPOCH, 0, 1, asked).1;
-        assert_eq!(empty(None).position.offset, 0);
-        assert!(empty(Some(Asked { epoch: Some(Epoch(8)), offset: 0 })).has_gap);
-        assert!(!empty(Some(Asked { epoch: Some(EPOCH), offset: 0 })).has_gap);
+        assert_eq!(start(None), (9, false, None), "from now on");
+        assert_eq!(start(Some((Some(7), 9))), (9, false, None), "nothing is missing");
+        assert_eq!(start(Some((Some(7), 6))), (6, false, Some(7)));
+        assert_eq!(start(Some((Some(7), 3))), (3, false, Some(4)), "all that is kept");
+        assert_eq!(start(Some((Some(7), 2))), (3, true, Some(4)), "message 3 is gone");
+        assert_eq!(start(Some((Some(7), 10))), (9, true, None), "a position that never was");
+        assert_eq!(start(Some((Some(7), u64::MAX))), (9, true, None));
+        assert_eq!(start(Some((Some(8), 6))), (3, true, Some(4)), "another history");
+        assert_eq!(start(Some((None, 0))), (3, true, Some(4)));
+        let share = history.share();
+        assert_eq!((share.recoveries.get(), share.failed_recoveries.get()), (3, 5));
+        assert_eq!(share.recovered.get(), 3 + 6 + 6 + 6 + 6);
     }
 
     #[test]
     fn a_push_is_for_a_member_once_and_in_order() {
-        let (mut follower, ..) = join(None);
-        let push = |epoch, offset| Some(Position { epoch, offset });
-        assert_eq!(follower.hears(push(EPOCH, 9)), Heard::Stranger, "from before it joined");
-        assert_eq!(follower.hears(push(Epoch(8), 10)), Heard::Stranger, "of another history");
-        assert_eq!(follower.hears(None), Heard::Stranger);
-        assert!(!follower.is_behind());
-        assert_eq!(follower.hears(push(EPOCH, 11)), Heard::Ahead);
-        assert_eq!((follower.is_behind(), follower.heard(), follower.next()), (true, 11, 10));
-        for offset in [10, 11] {
-            assert_eq!(follower.hears(push(EPOCH, offset)), Heard::Next);
-            follower.queues(offset);
-            assert_eq!(follower.writes(offset), None);
-        }
-        assert!(!follower.is_behind());
-        assert_eq!(follower.hears(push(EPOCH, 10)), Heard::Known);
+        let history = history();
+        let (mut follower, _) = join(&history, None);
+        let [ten, eleven] = [publish(&history), publish(&history)];
+        let other = RoomHistory::new(Epoch(8), HistoryLimits::NONE, &Arc::new(Share::default()));
+        assert!(!follower.hears(&publish(&other)) && !follower.is_behind(), "of another history");
+        assert!(follower.hears(&eleven) && take(&mut follower) == [10, 11], "it reads the first");
+        assert!(follower.hears(&ten) && !follower.is_behind());
+        let (mut late, _) = join(&history, None);
+        assert!(!late.hears(&ten) && !late.hears(&eleven), "from before it joined");
+        publish(&history);
+        late.looks();
+        assert_eq!(take(&mut late), [12]);
+        assert!(follower.next(Some(&ten)).is_none());
     }
 
     #[test]
-    fn what_is_skipped_is_announced_once() {
-        let (mut follower, ..) = join(Some((Some(7), 5)));
-        assert!(follower.is_recovering());
-        follower.skips_to(8);
-        assert_eq!(follower.next(), 8);
-        follower.queues(8);
-        let gap = |offset| Some(Position { epoch: EPOCH, offset });
-        assert_eq!(follower.writes(8), gap(7));
-        assert_eq!((follower.open_gap(), follower.writes(9)), (None, None));
-        let (mut follower, ..) = join(Some((Some(7), 5)));
-        follower.skips_to(20);
-        assert_eq!(follower.next(), 10, "nothing is known of later ones");
-        assert!(!follower.is_recovering() && !follower.is_behind());
-        assert_eq!((follower.open_gap(), follower.open_gap()), (gap(9), None));
-        assert_eq!(follower.written(), 9);
+    fn what_is_gone_before_a_member_has_it_is_one_gap() {
+        let history = history();
+        let (mut follower, _) = join(&history, Some((Some(7), 5)));
+        (0..10).for_each(|_| assert!(follower.hears(&publish(&history))));
+        assert_eq!(take(&mut follower), [-13, 14, 15, 16, 17, 18, 19]);
+        assert_eq!((history.share().gaps.get(), history.share().recovered.get()), (1, 0));
+    }
+
+    #[test]
+    fn a_result_waits_for_its_message() {
+        let history = history();
+        let (mut follower, _) = join(&history, Some((Some(7), 7)));
+        assert!(follower.hears(&publish(&history)));
+        assert!(!follower.may_answer(10, 3) && follower.answerable().is_none());
+        assert_eq!(take(&mut follower), [8, 9, 10]);
+        assert_eq!((follower.answerable(), follower.answerable()), (Some((10, 3)), None));
+        assert!(follower.may_answer(10, 3));
     }
 }

@@ -78,11 +78,10 @@ impl<P> Log<P> {
         }
     }
 
-    /// The messages from this offset on, of those that are kept.
-    pub fn from(&self, offset: u64) -> impl Iterator<Item = (u64, &P)> {
-        let first = offset.max(self.oldest());
-        let skipped = usize::try_from(first - self.oldest()).unwrap_or(usize::MAX);
-        (first..).zip(self.kept.iter().skip(skipped).map(|kept| &kept.message))
+    /// The message with this offset, if it is kept.
+    pub fn get(&self, offset: u64) -> Option<&P> {
+        let at = usize::try_from(offset.checked_sub(self.oldest())?).ok()?;
+        self.kept.get(at).map(|kept| &kept.message)
     }
 }
 
@@ -95,20 +94,18 @@ mod tests {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut log = Log::default();
-        assert_eq!((log.top(), log.oldest(), log.from(0).count()), (0, 1, 0));
+        assert_eq!((log.top(), log.oldest(), log.get(0), log.get(1)), (0, 1, None, None));
         for n in 1..=6_u64 {
             log.append(n, 10, at(n));
         }
-        let all = |log: &Log<u64>, from| log.from(from).map(|(_, n)| *n).collect::<Vec<_>>();
-        assert_eq!(all(&log, 0), [1, 2, 3, 4, 5, 6]);
+        let all = |log: &Log<u64>| (0..9).filter_map(|at| log.get(at).copied()).collect::<Vec<_>>();
+        assert_eq!(all(&log), [1, 2, 3, 4, 5, 6]);
         log.keep(4);
-        assert_eq!((all(&log, 0), all(&log, 5), all(&log, 7)), (vec![3, 4, 5, 6], vec![5, 6], vec![]));
-        assert!(log.from(1).all(|(offset, n)| offset == *n));
+        assert_eq!((all(&log), log.get(3), log.get(u64::MAX)), (vec![3, 4, 5, 6], Some(&3), None));
         log.expire(Duration::from_secs(3), at(7));
-        assert_eq!((all(&log, 0), log.oldest()), (vec![5, 6], 5), "exactly the time is too old");
+        assert_eq!((all(&log), log.oldest()), (vec![5, 6], 5), "exactly the time is too old");
         assert_eq!(log.size(), (2, 2 * (10 + Log::<u64>::EACH)));
         log.expire(Duration::from_secs(3), at(60));
         assert_eq!((log.top(), log.oldest(), log.size()), (6, 7, (0, 0)));
-        assert_eq!(log.from(u64::MAX).count(), 0);
     }
 }

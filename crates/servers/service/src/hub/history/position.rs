@@ -5,10 +5,21 @@ use std::{fmt, time::Duration};
 /// How much is kept of the messages of a room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistoryLimits {
-    /// Maximum number of messages.
+    /// Maximum number of messages; 0: the room has no history.
     pub messages: usize,
-    /// How long a message is kept, and how long the history of a room without members.
+    /// How long a message can be recovered. The history of a room without members is kept at least this long.
     pub time: Duration,
+}
+
+impl HistoryLimits {
+    /// No message is kept. Five minutes, if a room has another number.
+    pub const NONE: HistoryLimits =
+        HistoryLimits { messages: 0, time: Duration::from_secs(5 * 60) };
+
+    /// Whether messages are kept.
+    pub fn are_kept(&self) -> bool {
+        self.messages > 0
+    }
 }
 
 /// Which history offsets are of: a random number. No two histories of a process have the same.
@@ -70,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_position_is_an_epoch_and_an_offset() {
-        let read = |query| Asked::in_query(Some(query));
+        let read = |query: &str| Asked::in_query(Some(query));
         let epoch = Epoch(0x0123_4567_89ab_cdef);
         let asked = Asked { epoch: Some(epoch), offset: 7 };
         assert_eq!(read(&format!("name=x&epoch={epoch}&offset=7")), Ok(Some(asked)));

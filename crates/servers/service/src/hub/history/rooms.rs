@@ -7,19 +7,17 @@ use super::{
 };
 use regatta_engine::{Memory, RoomName};
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
+    collections::{BTreeMap, HashMap},
     hash::{BuildHasher, RandomState},
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicU64, Ordering::Relaxed},
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
     },
     time::Instant,
 };
 
 /// Maximum number of rooms without members whose history is kept.
 pub(in super::super) const IDLE_ROOMS: usize = 10_000;
-/// At least this many milliseconds are between two [looks](Histories::tidy).
-const PAUSE_MS: u64 = 10;
 /// How many rooms are looked at each time.
 const LOOKS: usize = 64;
 
@@ -30,36 +28,31 @@ pub(in super::super) struct Histories {
     share: Arc<Share>,
     /// Random: the first epoch.
     seed: u64,
-    /// When the first look was, and how many milliseconds later the next one is.
-    begin: OnceLock<Instant>,
-    next_look: AtomicU64,
+    /// There was a room with a history.
+    is_used: AtomicBool,
 }
 
 /// The rooms that have a history.
 #[derive(Debug, Default)]
 struct Rooms {
     all: HashMap<RoomName, Entry>,
+    /// When each of them is looked at, with its number.
+    looks: BTreeMap<(Instant, u64), RoomName>,
     /// Those without members, by when their last member left.
     idle: BTreeMap<u64, RoomName>,
-    /// All of them, in the order in which they are looked at. One that is gone since has another number.
-    round: VecDeque<(RoomName, u64)>,
     /// The last number of a room, or of a leave.
     number: u64,
 }
 
 #[derive(Debug)]
 struct Entry {
-    number: u64,
     history: Arc<RoomHistory>,
-    idle: Option<Idle>,
-}
-
-/// A room has no members.
-#[derive(Debug)]
-struct Idle {
-    number: u64,
-    /// When this was first noticed.
-    since: Option<Instant>,
+    /// The next look.
+    look: (Instant, u64),
+    /// Its number among those without members, if it has none.
+    idle: Option<u64>,
+    /// It had no members at the last look, and has had none since.
+    was_idle: bool,
 }
 
 impl Default for Histories {
@@ -75,8 +68,7 @@ impl Histories {
             inside: Mutex::default(),
             share: Arc::new(Share::new(memory)),
             seed: RandomState::new().hash_one(0),
-            begin: OnceLock::new(),
-            next_look: AtomicU64::new(0),
+            is_used: AtomicBool::new(false),
         }
     }
 
@@ -85,86 +77,143 @@ impl Histories {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The counters.
-    pub fn share(&self) -> &Share {
-        &self.share
+    /// Whether no room has had a history.
+    pub fn are_unused(&self) -> bool {
+        !self.is_used.load(Relaxed)
     }
 
-    /// The history of a room that gets its first member.
-    pub fn open(&self, room: &RoomName, limits: HistoryLimits) -> Arc<RoomHistory> {
+    /// The history of a room that gets its first member; `None` if it should have none.
+    pub fn open(
+        &self,
+        room: &RoomName,
+        limits: HistoryLimits,
+        now: Instant,
+    ) -> Option<Arc<RoomHistory>> {
+        if !limits.are_kept() {
+            return None;
+        }
+        self.tidy(now);
         let mut rooms = self.lock();
         let Rooms { all, idle, .. } = &mut *rooms;
         if let Some(entry) = all.get_mut(room) {
-            if let Some(was) = entry.idle.take() {
-                idle.remove(&was.number);
-            }
+            entry.was_idle = false;
+            entry.idle.take().and_then(|number| idle.remove(&number));
             entry.history.limit(limits);
-            return Arc::clone(&entry.history);
+            return Some(Arc::clone(&entry.history));
         }
+        Some(self.add(&mut rooms, room, limits, now))
+    }
+
+    /// The history of a room without members, to which a backend publishes; `None` if it should have none.
+    pub fn open_idle(
+        &self,
+        room: &RoomName,
+        limits: HistoryLimits,
+        now: Instant,
+    ) -> Option<Arc<RoomHistory>> {
+        if !limits.are_kept() {
+            return None;
+        }
+        self.tidy(now);
+        let mut rooms = self.lock();
+        if let Some(entry) = rooms.all.get(room) {
+            entry.history.limit(limits);
+            return Some(Arc::clone(&entry.history));
+        }
+        let history = self.add(&mut rooms, room, limits, now);
+        rooms.leave(room);
+        Some(history)
+    }
+
+    fn add(
+        &self,
+        rooms: &mut Rooms,
+        room: &RoomName,
+        limits: HistoryLimits,
+        now: Instant,
+    ) -> Arc<RoomHistory> {
+        self.is_used.store(true, Relaxed);
         rooms.number += 1;
-        let number = rooms.number;
         // No two numbers have the same.
-        let epoch = Epoch(mixed(self.seed.wrapping_add(number)));
+        let epoch = Epoch(mixed(self.seed.wrapping_add(rooms.number)));
         let history = Arc::new(RoomHistory::new(epoch, limits, &self.share));
-        let entry = Entry { number, history: Arc::clone(&history), idle: None };
+        let look = (now + limits.time, rooms.number);
+        let entry = Entry { history: Arc::clone(&history), look, idle: None, was_idle: false };
         rooms.all.insert(room.clone(), entry);
-        rooms.round.push_back((room.clone(), number));
+        rooms.looks.insert(look, room.clone());
         history
     }
 
     /// The last member of a room has left.
     pub fn close(&self, room: &RoomName) {
-        let mut rooms = self.lock();
-        rooms.number += 1;
-        let number = rooms.number;
-        let Some(entry) = rooms.all.get_mut(room) else { return };
-        entry.idle = Some(Idle { number, since: None });
-        rooms.idle.insert(number, room.clone());
-        if rooms.idle.len() > IDLE_ROOMS
-            && let Some((_, oldest)) = rooms.idle.pop_first()
-        {
-            rooms.all.remove(&oldest);
-        }
+        self.lock().leave(room);
     }
 
-    /// The history of a room, if it has one.
-    pub fn find(&self, room: &RoomName) -> Option<Arc<RoomHistory>> {
-        self.lock().all.get(room).map(|entry| Arc::clone(&entry.history))
-    }
-
-    /// Frees what has become too old in some of the rooms, if that was not done just before. Called often: each room
-    /// has its turn.
+    /// Frees what has become too old in some of the rooms, if there are any: in each once in the time for which it
+    /// keeps messages. A room that had no members all that time, and has no messages, loses its history.
     pub fn tidy(&self, now: Instant) {
-        let begin = *self.begin.get_or_init(|| now);
-        let at = now.saturating_duration_since(begin).as_millis() as u64;
-        if at >= self.next_look.load(Relaxed) {
-            self.next_look.store(at + PAUSE_MS, Relaxed);
-            self.look(now);
-        }
-    }
-
-    #[cold]
-    fn look(&self, now: Instant) {
         let mut rooms = self.lock();
-        for _ in 0..LOOKS.min(rooms.round.len()) {
-            let Some((room, number)) = rooms.round.pop_front() else { return };
-            let Some(entry) = rooms.all.get_mut(&room).filter(|entry| entry.number == number)
-            else {
-                continue;
-            };
-            let is_empty = entry.history.expire(now);
-            let time = entry.history.limits().time;
-            let is_over = entry.idle.as_mut().is_some_and(|idle| {
-                let since = *idle.since.get_or_insert(now);
-                is_empty && now.saturating_duration_since(since) >= time
-            });
+        for _ in 0..LOOKS {
+            let first = rooms.looks.first_entry().filter(|first| first.key().0 <= now);
+            let Some(((_, number), room)) = first.map(|first| first.remove_entry()) else { return };
+            let Some(entry) = rooms.all.get_mut(&room) else { continue };
+            let (is_empty, limits) = entry.history.expire(now);
+            let is_over = is_empty && entry.was_idle;
+            entry.was_idle = entry.idle.is_some();
+            entry.look = (now + limits.time, number);
+            let look = entry.look;
             if is_over {
-                let gone = rooms.all.remove(&room).and_then(|entry| entry.idle);
-                gone.and_then(|idle| rooms.idle.remove(&idle.number));
+                rooms.remove(&room);
             } else {
-                rooms.round.push_back((room, number));
+                rooms.looks.insert(look, room);
             }
         }
+    }
+
+    /// Calls `family` with each family of metrics.
+    pub fn metrics(&self, family: &mut impl FnMut(&str, &str, &str, &[(&str, u64)])) {
+        let share = &self.share;
+        let rooms = self.lock().all.len() as u64;
+        let help = "Rooms whose messages are kept, with or without members.";
+        family("history_rooms", "gauge", help, &[("", rooms)]);
+        let messages = [("", share.messages() as u64)];
+        family("history_messages", "gauge", "Messages that are kept.", &messages);
+        let bytes = [("", share.bytes() as u64)];
+        family("history_bytes", "gauge", "Memory of kept messages.", &bytes);
+        let joins = [
+            ("{recovered=\"false\"}", share.failed_recoveries.get() as u64),
+            ("{recovered=\"true\"}", share.recoveries.get() as u64),
+        ];
+        let help = "Members that named a position when they joined, and got all behind it or not.";
+        family("recoveries_total", "counter", help, &joins);
+        let recovered = [("", share.recovered.get() as u64)];
+        let help = "Messages that members got although these were sent before they joined.";
+        family("recovered_messages_total", "counter", help, &recovered);
+        let gaps = [("", share.gaps.get() as u64)];
+        let help = "Gaps of members that were too slow for the history of their room.";
+        family("gaps_total", "counter", help, &gaps);
+    }
+}
+
+impl Rooms {
+    /// A room has no members.
+    fn leave(&mut self, room: &RoomName) {
+        self.number += 1;
+        let number = self.number;
+        let Some(entry) = self.all.get_mut(room) else { return };
+        entry.idle = Some(number);
+        self.idle.insert(number, room.clone());
+        if self.idle.len() > IDLE_ROOMS
+            && let Some((_, oldest)) = self.idle.pop_first()
+        {
+            self.remove(&oldest);
+        }
+    }
+
+    fn remove(&mut self, room: &RoomName) {
+        let Some(entry) = self.all.remove(room) else { return };
+        entry.idle.and_then(|number| self.idle.remove(&number));
+        self.looks.remove(&entry.look);
     }
 }
 
@@ -178,79 +227,81 @@ fn mixed(number: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hub::broadcast::Draft;
+    use crate::hub::broadcast::Broadcast;
     use std::time::Duration;
 
     const LIMITS: HistoryLimits = HistoryLimits { messages: 10, time: Duration::from_secs(60) };
 
-    fn publish(histories: &Histories, room: &RoomName, now: Instant) -> u64 {
-        let history = histories.find(room).unwrap();
-        let draft = Draft::new("1", false);
+    fn publish(history: &RoomHistory, now: Instant) -> u64 {
         let memory = Arc::default();
-        let push = history.publish(now, |position| draft.at(position, false, &memory));
+        let push = history.publish(now, |at| Broadcast::kept("1", at, false, false, &memory));
         push.position().unwrap().offset
+    }
+
+    fn find(histories: &Histories, room: &RoomName) -> Option<Arc<RoomHistory>> {
+        histories.lock().all.get(room).map(|entry| Arc::clone(&entry.history))
     }
 
     #[test]
     fn a_room_without_members_keeps_its_history_for_its_time() {
         let (histories, room, start) = (Histories::default(), RoomName::of("a"), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
-        let first = histories.open(&room, LIMITS);
-        histories.tidy(at(0));
-        assert_eq!(publish(&histories, &room, at(1)), 1);
+        assert!(histories.open(&room, HistoryLimits::NONE, start).is_none());
+        assert!(histories.are_unused());
+        let first = histories.open(&room, LIMITS, start).unwrap();
+        assert_eq!(publish(&first, start), 1);
         histories.close(&room);
-        histories.tidy(at(10));
-        assert_eq!(publish(&histories, &room, at(50)), 2, "a backend publishes");
-        assert!(Arc::ptr_eq(&first, &histories.open(&room, LIMITS)));
+        let again = histories.open_idle(&room, LIMITS, at(50)).unwrap();
+        assert_eq!(publish(&again, at(50)), 2, "a backend publishes");
+        assert!(Arc::ptr_eq(&first, &histories.open(&room, LIMITS, at(59)).unwrap()));
         histories.close(&room);
+        // Each look is 60 s after the one before.
         histories.tidy(at(60));
-        histories.tidy(at(111));
-        assert_eq!(histories.share().messages(), 0, "they are too old");
-        assert!(Arc::ptr_eq(&first, &histories.find(&room).unwrap()), "since 60");
+        assert_eq!(histories.share.messages(), 1, "the second is not too old");
+        histories.tidy(at(119));
+        assert_eq!(histories.share.messages(), 1, "it is not looked at");
+        assert!(Arc::ptr_eq(&first, &find(&histories, &room).unwrap()));
         histories.tidy(at(120));
-        assert!(histories.find(&room).is_none() && histories.lock().idle.is_empty());
-        let again = histories.open(&room, LIMITS);
-        assert!(!Arc::ptr_eq(&first, &again));
-        assert_eq!(publish(&histories, &room, at(121)), 1);
-        let epoch = |history: &RoomHistory| history.join(None, start).1.position.epoch;
-        assert_ne!(epoch(&first), epoch(&again));
+        assert_eq!(histories.share.messages(), 0);
+        assert!(find(&histories, &room).is_none() && histories.lock().idle.is_empty());
+        let again = histories.open(&room, LIMITS, at(121)).unwrap();
+        assert_eq!(publish(&again, at(121)), 1);
+        assert_ne!(first.epoch(), again.epoch());
     }
 
     #[test]
     fn a_room_with_members_frees_what_is_too_old_although_nobody_speaks() {
         let (histories, start) = (Histories::default(), Instant::now());
         let (loud, silent) = (RoomName::of("loud"), RoomName::of("silent"));
-        histories.open(&loud, LIMITS);
-        histories.open(&silent, LIMITS);
-        publish(&histories, &silent, start);
-        histories.tidy(start);
+        let loud = histories.open(&loud, LIMITS, start).unwrap();
+        publish(&histories.open(&silent, LIMITS, start).unwrap(), start);
         let later = start + Duration::from_secs(61);
-        publish(&histories, &loud, later);
+        publish(&loud, later);
         histories.tidy(later);
-        assert_eq!(histories.share().messages(), 1);
-        assert!(histories.find(&silent).is_some());
+        histories.tidy(later + LIMITS.time);
+        assert!(find(&histories, &silent).is_some(), "it has members");
+        assert_eq!(histories.share.messages(), 0);
     }
 
     #[test]
     fn rooms_without_members_are_limited_and_the_first_that_was_left_goes_first() {
-        let histories = Histories::default();
+        let (histories, now) = (Histories::default(), Instant::now());
         let room = |n: usize| RoomName::of(&n.to_string());
         for n in 0..=IDLE_ROOMS {
-            histories.open(&room(n), LIMITS);
-            histories.close(&room(n));
-            histories.open(&room(0), LIMITS);
+            histories.open_idle(&room(n), LIMITS, now);
+            histories.open(&room(0), LIMITS, now);
             histories.close(&room(0));
         }
-        assert!(histories.find(&room(0)).is_some() && histories.find(&room(1)).is_none());
-        let rooms = histories.lock();
-        assert_eq!((rooms.all.len(), rooms.idle.len()), (IDLE_ROOMS, IDLE_ROOMS));
-        drop(rooms);
-        // A room with members does not count, and one that is gone is not looked at again.
-        histories.open(&room(1), LIMITS);
-        for turn in 0..2 * IDLE_ROOMS {
-            histories.tidy(Instant::now() + Duration::from_millis(turn as u64 * PAUSE_MS));
+        assert!(find(&histories, &room(0)).is_some() && find(&histories, &room(1)).is_none());
+        let count = |rooms: &Rooms| (rooms.all.len(), rooms.idle.len(), rooms.looks.len());
+        assert_eq!(count(&histories.lock()), (IDLE_ROOMS, IDLE_ROOMS, IDLE_ROOMS));
+        // A room with members does not count.
+        histories.open(&room(1), LIMITS, now);
+        assert_eq!(count(&histories.lock()), (IDLE_ROOMS + 1, IDLE_ROOMS, IDLE_ROOMS + 1));
+        for look in 1..=2 {
+            let later = now + LIMITS.time * look;
+            (0..IDLE_ROOMS).for_each(|_| histories.tidy(later));
         }
-        let rooms = histories.lock();
-        assert_eq!((rooms.all.len(), rooms.round.len()), (IDLE_ROOMS + 1, IDLE_ROOMS + 1));
+        assert_eq!(count(&histories.lock()), (1, 0, 1));
     }
 }

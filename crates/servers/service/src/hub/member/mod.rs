@@ -11,10 +11,11 @@ use super::{
     compress::{self, send_back},
     dismissal::Dismissal,
     door::{self, Entered},
+    history::{Asked, Follower, RoomHistory, Start, Step},
     holding::{COUNTED, Holding},
     last_delivery::Unwritten,
     live::Live,
-    message::{Change, write_reconnect, write_result, write_roster},
+    message::{Change, write_gap, write_position, write_reconnect, write_result, write_roster},
     results::Results,
     rooms::{Plan, RoomTerms},
     state::State,
@@ -66,6 +67,8 @@ pub struct Member {
     results: Results,
     /// Broadcasts that wait because too much output is pending.
     backlog: Backlog<Broadcast>,
+    /// How far it is in the history of its room, if that is kept. Then its messages do not wait in `backlog`.
+    follower: Option<Box<Follower>>,
     /// Broadcasts in its output whose deliveries are timed: held until the output is written.
     unwritten: Unwritten<Broadcast>,
     holding: Holding,
@@ -168,6 +171,9 @@ impl Session for Member {
         if let Some(dismissal) = push.dismissal() {
             return self.dismissed(dismissal, now, out);
         }
+        if self.follower.is_some() && push.note().is_none() {
+            return self.follow(push, now, out);
+        }
         let (length, unread) = (out.len(), self.holding.counted(out.len()));
         let (pending, frame) = (self.holding.pending(length), push.frame(self.inflates));
         let is_short = pending + frame.len() < COUNTED;
@@ -206,6 +212,7 @@ impl Session for Member {
         CloseCode::TRY_AGAIN_LATER.write("reads too slowly", out);
         self.state = State::Closed;
         self.pings_at = None;
+        self.follower = None;
         self.unwritten.clear();
     }
 
@@ -228,6 +235,7 @@ impl Session for Member {
         let counts_again = matches!(self.state, State::Http(_) | State::Open { .. });
         !self.backlog.is_empty()
             || !self.unwritten.is_empty()
+            || self.is_behind()
             || counts_again && self.holding.counts_output()
     }
 
@@ -245,12 +253,15 @@ impl Session for Member {
                 self.unwritten.add(push);
             }
         }
+        if self.follower.is_some() {
+            self.catch_up(None, context.out, false);
+        }
         if !self.has_room(context.out.len(), unread) {
             self.starve(context.out.len());
             return Flow::Close;
         }
         if let State::Leaving { code, reconnect_ms } = self.state {
-            if !self.backlog.is_empty() || !self.results.is_empty() {
+            if !self.backlog.is_empty() || !self.results.is_empty() || self.is_behind() {
                 return Flow::Continue;
             }
             if let Some(after_ms) = reconnect_ms {
@@ -266,17 +277,22 @@ impl Session for Member {
 
     fn on_alarm(&mut self, context: &mut Context<'_, Self>) -> Flow {
         if matches!(self.state, State::Leaving { .. }) {
-            // A core does not answer.
-            self.pings_at = None;
-            self.results = Results::default();
+            // A core does not answer, unless results wait for their messages.
+            self.pings_at = self.is_behind().then(|| context.now.instant + RESULTS);
+            if self.pings_at.is_none() {
+                self.results = Results::default();
+            }
             return self.on_drained(context);
         }
         let now = context.now.instant;
-        if self.looks_at.take().is_some()
-            && let Some(order) = self.presence.as_ref().and_then(Presence::dismissal)
-        {
-            self.close(context, order.code, &order.reason);
-            return Flow::Close;
+        if self.looks_at.take().is_some() {
+            if let Some(order) = self.presence.as_ref().and_then(Presence::dismissal) {
+                self.close(context, order.code, &order.reason);
+                return Flow::Close;
+            }
+            if let Some(follower) = &mut self.follower {
+                follower.looks();
+            }
         }
         if self.expires_at.is_some_and(|at| at <= now) {
             self.close(context, EXPIRED, "the token has expired");
@@ -316,9 +332,9 @@ impl Session for Member {
     }
 
     fn on_queued(&mut self, context: &mut Context<'_, Self>, ticket: u64, members: u32) -> Flow {
-        if let Some(payload) = self.results.take(ticket) {
-            self.census.deliveries.add(members as usize);
-            write_result(&payload, members, context.out);
+        let follower = self.follower.as_mut();
+        if follower.is_none_or(|follower| follower.may_answer(ticket, members)) {
+            self.answer(ticket, members, context.out);
         }
         if self.holding.is_counted() {
             // The payload is freed.
@@ -356,6 +372,7 @@ impl Member {
             held: Vec::new(),
             results: Results::default(),
             backlog: Backlog::default(),
+            follower: None,
             unwritten: Unwritten::default(),
             holding: Holding::new(Arc::clone(&settings.backlog.memory)),
             heard_at: now.instant,
@@ -412,7 +429,7 @@ impl Member {
     }
 
     fn free(&mut self) {
-        (self.held, self.results, self.unwritten) = Default::default();
+        (self.held, self.results, self.unwritten, self.follower) = Default::default();
         self.backlog.clear();
         self.holding.free();
     }
@@ -493,7 +510,7 @@ impl Member {
 
     /// Starts the WebSocket of a client whose upgrade was accepted.
     fn enter(&mut self, context: &mut Context<'_, Self>, entered: Entered) {
-        let Entered { place, terms, agreed, sends, expires_s } = entered;
+        let Entered { place, terms, agreed, sends, expires_s, asked } = entered;
         self.terms = terms;
         let mut decoder = Decoder::new(Role::Server, self.settings.longest);
         if let Some(agreed) = agreed {
@@ -510,7 +527,9 @@ impl Member {
         self.state = State::Open { decoder, echoes, next_ticket: 0 };
         let Some((room, presence)) = place else { return };
         context.post(Post::Join(room));
-        self.looks_at = self.settings.api.as_ref().map(|_| context.now.instant);
+        self.start_following(presence.history(), asked, context);
+        let looks = self.settings.api.is_some() || self.follower.is_some();
+        self.looks_at = looks.then_some(context.now.instant);
         if self.terms.presence {
             let (members, names) = presence.here(NAMES);
             let names: Vec<&str> = names.iter().map(|name| &**name).collect();
@@ -538,6 +557,7 @@ impl Member {
         }
         self.state = State::Closed;
         self.pings_at = None;
+        self.follower = None;
         self.unwritten.clear();
         self.backlog.clear();
         if let Some(push) = self.on_close() {
@@ -556,13 +576,85 @@ impl Member {
         self.state = State::Closed;
         self.pings_at = None;
         self.cut_at = Some(now.instant + Limits::LAST_OUTPUT);
-        (self.held, self.results, self.unwritten) = Default::default();
+        (self.held, self.results, self.unwritten, self.follower) = Default::default();
         self.backlog.clear();
         // It is not listed from now on. That it leaves is announced once its connection is closed.
         if let Some(presence) = &mut self.presence {
             presence.leave();
         }
         PushOutcome::Close
+    }
+
+    /// Begins at the position that its client names, if the history of its room is kept.
+    fn start_following(
+        &mut self,
+        history: Option<&Arc<RoomHistory>>,
+        asked: Option<Asked>,
+        context: &mut Context<'_, Self>,
+    ) {
+        let Some(history) = history else {
+            if asked.is_some() {
+                write_gap(None, context.out);
+            }
+            return;
+        };
+        let (follower, Start { position, has_gap }) =
+            Follower::join(history, asked, context.now.instant);
+        if has_gap {
+            write_gap(Some(position), context.out);
+        } else {
+            write_position(position, asked.is_some(), context.out);
+        }
+        self.follower = Some(Box::new(follower));
+    }
+
+    /// Whether the history has messages for it that are not in its output.
+    fn is_behind(&self) -> bool {
+        self.follower.as_ref().is_some_and(|follower| follower.is_behind())
+    }
+
+    /// Hears of a message of the history.
+    fn follow(&mut self, push: &Broadcast, now: Now, out: &mut Vec<u8>) -> PushOutcome {
+        if !self.follower.as_mut().is_some_and(|follower| follower.hears(push)) {
+            return PushOutcome::Missed;
+        }
+        self.catch_up(Some(push), out, true);
+        self.pauses(now, out);
+        self.queued(push)
+    }
+
+    /// Appends what follows in the history, until much output is pending. This is the only place that writes messages
+    /// of a history. `push`: a message that has just come. `fits`: it stops where there is no memory for a message.
+    fn catch_up(&mut self, push: Option<&Broadcast>, out: &mut Vec<u8>, fits: bool) {
+        let Some(mut follower) = self.follower.take() else { return };
+        while self.holding.pending(out.len()) < FULL
+            && let Some(step) = follower.next(push)
+        {
+            match &step {
+                Step::Gap(position) => write_gap(Some(*position), out),
+                Step::Message(message) => {
+                    let frame = message.frame(self.inflates);
+                    let is_short = self.holding.pending(out.len()) + frame.len() < COUNTED;
+                    if fits && !is_short && !self.fits(out.len() + frame.len()) {
+                        break;
+                    }
+                    out.extend_from_slice(frame);
+                }
+            }
+            follower.took(&step);
+            while let Some((ticket, members)) = follower.answerable() {
+                self.answer(ticket, members, out);
+            }
+        }
+        self.follower = Some(follower);
+    }
+
+    /// Appends the result of its own broadcast.
+    fn answer(&mut self, ticket: u64, members: u32, out: &mut Vec<u8>) {
+        if let Some(payload) = self.results.take(ticket) {
+            self.census.deliveries.add(members as usize);
+            write_result(&payload, members, out);
+        }
     }
 
     /// Counts a push that was queued.
@@ -607,11 +699,15 @@ impl Member {
                     messages: &mut self.messages,
                     results: &mut self.results,
                     unwritten: &mut self.unwritten,
+                    follower: self.follower.as_deref_mut(),
                     next_ticket,
                     out: context.out,
                     posts: context.posts,
                 };
                 sender.message(text, context.now);
+                if self.is_behind() {
+                    self.catch_up(None, context.out, true);
+                }
                 None
             }
             Some(Event::Binary(_)) => {
