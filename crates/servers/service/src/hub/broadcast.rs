@@ -281,6 +281,10 @@ mod tests {
             }
         }
         assert_eq!(Broadcast::new("1", false, &Arc::default()).payload(), b"");
+        let (long, position) =
+            (format!("[{}]", " ".repeat(200)), Position { epoch: Epoch(7), offset: 1 });
+        let kept = Broadcast::kept(&long, position, false, true, &Arc::default());
+        assert!(kept.frame(true).len() < 100 && kept.payload() == long.as_bytes());
     }
 
     #[test]

@@ -323,6 +323,9 @@ impl Census {
         let lists = self.lists_all || person.as_ref().is_some_and(|person| person.name.is_some());
         let listed = lists.then(|| person.clone().unwrap_or_default());
         let history = limits.history;
+        if history.are_kept() {
+            self.histories.tidy(now);
+        }
         let new = || Room { history: self.histories.open(room, history, now), ..Room::default() };
         let here = rooms.entry(room.clone()).or_insert_with(new);
         here.add(number, listed);
@@ -349,11 +352,18 @@ impl Census {
         }
         // Locked until the end, so that the room does not lose its history meanwhile.
         let rooms = self.rooms();
+        self.histories.tidy(now);
         let history = match rooms.get(room) {
             Some(here) => here.history.clone(),
             None => self.histories.open_idle(room, limits, now),
         };
         history.map(|history| what(&history))
+    }
+
+    /// Whether a room has members, and its messages are kept.
+    pub fn keeps(&self, room: &RoomName) -> bool {
+        let is_kept = |here: &Room| here.history.is_some();
+        !self.histories.are_unused() && self.rooms().get(room).is_some_and(is_kept)
     }
 
     /// Frees messages that have become too old.

@@ -38,7 +38,9 @@ pub use settings::Settings;
 use census::Census;
 use history::Histories;
 use live::Live;
-use regatta_engine::{Bounds, Counter, Memory, Now, PolicyCounts, RoomName, SessionFactory};
+use regatta_engine::{
+    Bounds, Counter, Memory, Now, Policy, PolicyCounts, RoomName, SessionFactory,
+};
 use rooms::Plan;
 use std::sync::Arc;
 
@@ -143,7 +145,12 @@ impl SessionFactory for Hub {
     }
 
     fn bounds(&self, room: &RoomName) -> Bounds {
-        self.live.current().terms(room.as_str()).bounds.clone()
+        let mut bounds = self.live.current().terms(room.as_str()).bounds.clone();
+        if self.census.keeps(room) {
+            // The room has had its history since before a reload. A member that missed a push would not look there.
+            bounds.policy = Policy::Close;
+        }
+        bounds
     }
 
     fn arrived(&self, room: &RoomName, push: Broadcast) -> Broadcast {

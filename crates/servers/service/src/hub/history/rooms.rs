@@ -92,7 +92,6 @@ impl Histories {
         if !limits.are_kept() {
             return None;
         }
-        self.tidy(now);
         let mut rooms = self.lock();
         let Rooms { all, idle, .. } = &mut *rooms;
         if let Some(entry) = all.get_mut(room) {
@@ -114,7 +113,6 @@ impl Histories {
         if !limits.are_kept() {
             return None;
         }
-        self.tidy(now);
         let mut rooms = self.lock();
         if let Some(entry) = rooms.all.get(room) {
             entry.history.limit(limits);

@@ -2,7 +2,7 @@
 
 use super::simulation::KEY;
 use crate::hub::OPENING;
-use regatta_engine::{Core, Limits, Next, Now, Sessions};
+use regatta_engine::{Core, Limits, Next, Now, Policy, RoomName, SessionFactory, Sessions};
 use regatta_service::hub::{Api, HistoryLimits, Hub, Publish, RoomRule, Settings};
 use serde_json::{Value, json};
 use std::{
@@ -129,4 +129,24 @@ fn a_position_that_means_nothing_is_a_gap_or_refused() {
         let got = world.joins(&format!("/ws/a?{query}"));
         assert!(got.starts_with("HTTP/1.1 400 "), "{query}: {got}");
     }
+}
+
+#[test]
+fn a_room_with_members_keeps_its_history_after_a_reload_without_one() {
+    let mut settings = Settings { api: Some(Arc::new(Api::new(KEY))), ..Settings::default() };
+    settings.limits.history = HistoryLimits { messages: 3, time: Duration::from_secs(60) };
+    let hub = Hub::new(settings.clone());
+    let now = Now { instant: Instant::now(), unix_s: 1_000_000_000 };
+    let mut world = World(Core::new(Sessions::new(hub.clone()), Limits::default(), now));
+    // Its connection stays open.
+    assert!(world.joins("/ws/old").contains(r#""type":"position""#));
+    settings.limits.history = HistoryLimits::NONE;
+    settings.backlog.policy = Policy::Skip;
+    hub.reload(settings);
+    assert_eq!(world.publishes("old", &json!(1))["offset"], 1);
+    assert_eq!(world.publishes("new", &json!(1)), json!({}));
+    assert!(world.joins("/ws/old").contains(r#""offset":1"#));
+    assert!(!world.joins("/ws/new").contains("position"));
+    let policy = |room| hub.bounds(&RoomName::of(room)).policy;
+    assert_eq!((policy("old"), policy("new")), (Policy::Close, Policy::Skip));
 }

@@ -2,5 +2,6 @@
 //! connections and come back with their positions, and the API for backends.
 
 mod api;
+mod joining;
 mod judge;
 mod simulation;
