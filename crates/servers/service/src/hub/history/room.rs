@@ -78,7 +78,7 @@ impl RoomHistory {
         self.lock().limits = limits;
     }
 
-    /// Adds a message. `frame` makes it with its position. Whoever publishes it must then post it to the room: members
+    /// Adds a message. `frame` makes it with its position. The publisher must then post it to the room: members
     /// read the history only if a push says that there is something. It may be gone from the history at once, if there
     /// is no memory for it.
     pub fn publish(&self, now: Instant, frame: impl FnOnce(Position) -> Broadcast) -> Broadcast {

@@ -1,5 +1,6 @@
 //! A connection of the hub: HTTP until its upgrade, then the messages of a member.
 
+mod following;
 mod sender;
 
 use super::{
@@ -11,11 +12,11 @@ use super::{
     compress::{self, send_back},
     dismissal::Dismissal,
     door::{self, Entered},
-    history::{Asked, Follower, RoomHistory, Start, Step},
+    history::Follower,
     holding::{COUNTED, Holding},
     last_delivery::Unwritten,
     live::Live,
-    message::{Change, write_gap, write_position, write_reconnect, write_result, write_roster},
+    message::{Change, write_reconnect, write_roster},
     results::Results,
     rooms::{Plan, RoomTerms},
     state::State,
@@ -583,78 +584,6 @@ impl Member {
             presence.leave();
         }
         PushOutcome::Close
-    }
-
-    /// Begins at the position that its client names, if the history of its room is kept.
-    fn start_following(
-        &mut self,
-        history: Option<&Arc<RoomHistory>>,
-        asked: Option<Asked>,
-        context: &mut Context<'_, Self>,
-    ) {
-        let Some(history) = history else {
-            if asked.is_some() {
-                write_gap(None, context.out);
-            }
-            return;
-        };
-        let (follower, Start { position, has_gap }) =
-            Follower::join(history, asked, context.now.instant);
-        if has_gap {
-            write_gap(Some(position), context.out);
-        } else {
-            write_position(position, asked.is_some(), context.out);
-        }
-        self.follower = Some(Box::new(follower));
-    }
-
-    /// Whether the history has messages for it that are not in its output.
-    fn is_behind(&self) -> bool {
-        self.follower.as_ref().is_some_and(|follower| follower.is_behind())
-    }
-
-    /// Hears of a message of the history.
-    fn follow(&mut self, push: &Broadcast, now: Now, out: &mut Vec<u8>) -> PushOutcome {
-        if !self.follower.as_mut().is_some_and(|follower| follower.hears(push)) {
-            return PushOutcome::Missed;
-        }
-        self.catch_up(Some(push), out, true);
-        self.pauses(now, out);
-        self.queued(push)
-    }
-
-    /// Appends what follows in the history, until much output is pending. This is the only place that writes messages
-    /// of a history. `push`: a message that has just come. `fits`: it stops where there is no memory for a message.
-    fn catch_up(&mut self, push: Option<&Broadcast>, out: &mut Vec<u8>, fits: bool) {
-        let Some(mut follower) = self.follower.take() else { return };
-        while self.holding.pending(out.len()) < FULL
-            && let Some(step) = follower.next(push)
-        {
-            match &step {
-                Step::Gap(position) => write_gap(Some(*position), out),
-                Step::Message(message) => {
-                    let frame = message.frame(self.inflates);
-                    let is_short = self.holding.pending(out.len()) + frame.len() < COUNTED;
-                    if fits && !is_short && !self.fits(out.len() + frame.len()) {
-                        break;
-                    }
-                    out.extend_from_slice(frame);
-                }
-            }
-            follower.took(&step);
-            while let Some((ticket, members)) = follower.answerable() {
-                self.answer(ticket, members, out);
-            }
-        }
-        self.follower = Some(follower);
-    }
-
-    /// Appends the result of its own broadcast.
-    fn answer(&mut self, ticket: u64, members: u32, out: &mut Vec<u8>) {
-        if let Some(payload) = self.results.take(ticket) {
-            self.census.deliveries.add(members as usize);
-            write_result(&payload, members, out);
-        }
     }
 
     /// Counts a push that was queued.
