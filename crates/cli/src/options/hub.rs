@@ -6,15 +6,15 @@ use crate::{
         metrics::metrics_host,
         renewed::Renewed,
         rooms::RoomTables,
-        values::{duration, one_of, policy},
+        values::{duration, history_time, one_of, policy, policy_name},
     },
     output,
 };
 use anyhow::{Context, bail};
 use clap::Args;
 use regatta_serve::{
-    Bounds, Host, HubAccess, HubApi, HubHost, HubLimits, HubMemory, HubSettings, Jwt, Model,
-    Origin, Policy, Service, Started, check_hub, serve_hub,
+    Bounds, HistoryLimits, Host, HubAccess, HubApi, HubHost, HubLimits, HubMemory, HubSettings,
+    Jwt, Model, Origin, Policy, RoomRule, Service, Started, check_hub, serve_hub,
 };
 use rustls::ServerConfig;
 use std::{
@@ -132,6 +132,14 @@ pub struct HubArgs {
     /// per core
     #[arg(long, value_name = "MIB")]
     memory: Option<NonZeroUsize>,
+    /// Keep this many of the newest messages of each room, for members that come back: each message gets an
+    /// offset, and a member that names its last one when it joins gets what it missed. Not on `cluster`, and
+    /// only with --slow close. Default: 0
+    #[arg(long, value_name = "N")]
+    history: Option<usize>,
+    /// How long they are kept, from 1s to 1d; also of a room without members. Default: 5m
+    #[arg(long, value_name = "TIME", value_parser = history_time)]
+    history_ttl: Option<Duration>,
     /// Serve Prometheus metrics at /metrics on this address, on `cluster` without the number of rooms; also
     /// /live, and /ready, which answers with 503 once a stop is requested. Default: no metrics
     #[arg(long, value_name = "ADDR")]
@@ -236,6 +244,7 @@ impl HubArgs {
                 longest.saturating_mul(8).div_ceil(1 << 20)
             );
         }
+        let history = self.history(rooms.rules())?;
         Ok(HubSettings {
             longest,
             origins: self.origins.clone(),
@@ -248,6 +257,7 @@ impl HubArgs {
                 messages_of_member: self.member_rate,
                 broadcasts_of_room: self.room_rate,
                 joins: self.join_rate,
+                history,
             },
             rooms: rooms.rules().to_vec(),
             presence: self.presence,
@@ -269,6 +279,36 @@ impl HubArgs {
             log: output::log,
             clock: Some(Instant::now),
         })
+    }
+
+    /// How much is kept of the messages of rooms. Fails if a room that keeps some lets slow members miss them.
+    fn history(&self, rules: &[RoomRule]) -> anyhow::Result<HistoryLimits> {
+        let history = HistoryLimits {
+            messages: self.history.unwrap_or(0),
+            time: self.history_ttl.unwrap_or(HistoryLimits::NONE.time),
+        };
+        let slow = self.slow.unwrap_or_default();
+        let why = "a slow member of a room with a history reads what it missed there, and gets a gap where the \
+                   history no longer has it";
+        if history.are_kept() && slow != Policy::Close {
+            bail!("--slow {} and --history: {why}; leave one out", policy_name(slow));
+        }
+        for rule in rules {
+            let (kept, slow) =
+                (rule.history.unwrap_or(history.messages), rule.slow.unwrap_or(slow));
+            if kept > 0 && slow != Policy::Close {
+                let (pattern, slow) = (rule.pattern.to_string(), policy_name(slow));
+                bail!(
+                    "[[room]] with match {pattern:?}: slow = \"{slow}\" and history = {kept}: {why}; set slow = \
+                     \"close\" or history = 0 there"
+                );
+            }
+        }
+        let is_kept = |rule: &RoomRule| rule.history.is_some_and(|messages| messages > 0);
+        if self.history_ttl.is_some() && !history.are_kept() && !rules.iter().any(is_kept) {
+            bail!("--history-ttl has no effect without --history, or history in a table [[room]]");
+        }
+        Ok(history)
     }
 
     fn tls(&self) -> anyhow::Result<Option<Arc<ServerConfig>>> {

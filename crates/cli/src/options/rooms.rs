@@ -1,7 +1,7 @@
 //! The tables `[[room]]` in the configuration file of the hub: rules for some rooms. They have no form on the command
 //! line.
 
-use crate::options::values::{one_of, policy, policy_name};
+use crate::options::values::{history_time, one_of, policy, policy_name};
 use regatta_serve::{Publish, RoomPattern, RoomRule};
 use std::{num::NonZeroU32, num::NonZeroUsize, str::FromStr};
 use toml::{Spanned, de::DeValue};
@@ -13,7 +13,7 @@ pub const KEY: &str = "room";
 const MOST: usize = 1_000;
 
 /// The keys of a table.
-const KEYS: &str = "match, max_members, presence, publish, rate, slow";
+const KEYS: &str = "history, history_ttl, match, max_members, presence, publish, rate, slow";
 
 /// The tables of a file, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,7 +68,16 @@ impl RoomTables {
     /// The tables as in a file, each with a comment behind its head.
     pub fn to_toml(&self, comment: &str) -> String {
         let table = |rule: &RoomRule| {
-            let RoomRule { pattern, publish, presence, slow, max_members, rate } = rule;
+            let RoomRule {
+                pattern,
+                publish,
+                presence,
+                slow,
+                max_members,
+                rate,
+                history,
+                history_ttl,
+            } = rule;
             let pattern = toml::Value::String(pattern.to_string());
             let mut text =
                 format!("\n{:<40}  # {comment}\nmatch = {pattern}\n", format!("[[{KEY}]]"));
@@ -86,6 +95,12 @@ impl RoomTables {
             }
             if let Some(rate) = rate {
                 text += &format!("rate = {rate}\n");
+            }
+            if let Some(history) = history {
+                text += &format!("history = {history}\n");
+            }
+            if let Some(time) = history_ttl {
+                text += &format!("history_ttl = \"{}\"\n", humantime::format_duration(*time));
             }
             text
         };
@@ -114,6 +129,8 @@ fn rule(table: &Spanned<DeValue<'_>>) -> Result<(RoomRule, usize), WrongAt> {
         slow: None,
         max_members: None,
         rate: None,
+        history: None,
+        history_ttl: None,
     };
     for (key, value) in keys.iter() {
         let known = set(&mut rule, key.get_ref(), value.get_ref());
@@ -150,6 +167,21 @@ fn set(rule: &mut RoomRule, key: &str, value: &DeValue<'_>) -> Result<bool, Stri
             rule.max_members = Some(number::<NonZeroUsize>(value).map_err(named)?.get());
         }
         "rate" => rule.rate = Some(number::<NonZeroU32>(value).map_err(named)?),
+        "history" => match value {
+            DeValue::Integer(number) => {
+                let wrong = |_| named(format!("expected a number from 0 on, got {number}"));
+                rule.history = Some(number.to_string().parse().map_err(wrong)?);
+            }
+            other => {
+                return Err(named(format!(
+                    "expected a number from 0 on, got {}",
+                    other.type_str()
+                )));
+            }
+        },
+        "history_ttl" => {
+            rule.history_ttl = Some(history_time(text(key, value)?).map_err(named)?);
+        }
         _ => return Ok(false),
     }
     Ok(true)

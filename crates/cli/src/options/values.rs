@@ -87,6 +87,12 @@ pub fn duration(text: &str) -> Result<std::time::Duration, String> {
     if parsed > LONGEST { Err("expected at most a day".into()) } else { Ok(parsed) }
 }
 
+/// Parses how long a hub keeps messages: like [`duration`], but at least a second.
+pub fn history_time(text: &str) -> Result<std::time::Duration, String> {
+    let time = duration(text)?;
+    (time.as_secs() > 0).then_some(time).ok_or_else(|| "expected a time from 1s to 1d".into())
+}
+
 /// Parses a time limit: like [`duration`], but not zero.
 pub fn limit(text: &str) -> Result<std::time::Duration, String> {
     let limit = duration(text)?;

@@ -256,6 +256,11 @@ pub fn check_hub(settings: &HubSettings, model: Model, host: &Host) -> Result<()
                        once; leave the option out, or use percore, uring, cluster or epoll";
         return Err(ServeError::NoOption { model: name, service, option: "--drain", because });
     }
+    if let Some(option) = history_option(settings).filter(|_| model == Model::Cluster) {
+        let because = "its processes have no memory in common, in which a room could keep its messages in one \
+                       order; leave the option out, or use percore or uring";
+        return Err(ServeError::NoOption { model: name, service, option, because });
+    }
     match single_process_option(settings).filter(|_| model == Model::Cluster) {
         Some(option) => {
             let because = "two of its processes could admit the last one at the same moment; \
@@ -264,6 +269,15 @@ pub fn check_hub(settings: &HubSettings, model: Model, host: &Host) -> Result<()
         }
         None => Ok(()),
     }
+}
+
+/// Returns an option that keeps messages.
+fn history_option(settings: &HubSettings) -> Option<&'static str> {
+    if settings.limits.history.are_kept() {
+        return Some("--history");
+    }
+    let is_kept = settings.rooms.iter().any(|rule| rule.history.is_some_and(|kept| kept > 0));
+    is_kept.then_some("history in [[room]]")
 }
 
 /// Returns an option that requires a single process. It depends on the current members of all

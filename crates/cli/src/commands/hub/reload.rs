@@ -25,6 +25,8 @@ impl Reloaded for ReloadedHub {
         "backlog_messages",
         "deflate",
         "echo",
+        "history",
+        "history_ttl",
         "join_rate",
         "jwks",
         "jwt_algorithm",

@@ -5,6 +5,7 @@ mod api;
 mod begun;
 mod cluster;
 mod drain;
+mod history;
 mod killed;
 mod last_delivery;
 mod leaving;

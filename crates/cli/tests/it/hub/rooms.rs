@@ -173,12 +173,28 @@ fn a_table_that_is_wrong_is_reported_with_its_line() {
             "line 3: publish: expected one of: members, api",
         ),
         (
+            "[[room]]\nmatch = \"a\"\nhistory = -1",
+            "line 3: history: expected a number from 0 on, got -1",
+        ),
+        (
+            "[[room]]\nmatch = \"a\"\nhistory_ttl = \"9ms\"",
+            "line 3: history_ttl: expected a time from 1s to 1d",
+        ),
+        (
+            "history = 5\n[[room]]\nmatch = \"a\"\nslow = \"skip\"",
+            "[[room]] with match \"a\": slow = \"skip\" and history = 5: a slow member",
+        ),
+        (
+            "model = \"cluster\"\n[[room]]\nmatch = \"a\"\nhistory = 5",
+            "only without history in [[room]]",
+        ),
+        (
             "[[room]]\nmatch = \"a\"\npresence = 1",
             "line 3: presence: expected true or false, got integer",
         ),
         (
             "[[room]]\nmatch = \"a\"\npage = true",
-            "line 3: there is no key page in [[room]]; expected one of: match, ",
+            "line 3: there is no key page in [[room]]; expected one of: history, ",
         ),
         (
             "[room]\nmatch = \"a\"",
@@ -216,7 +232,8 @@ fn a_table_that_is_wrong_is_reported_with_its_line() {
 #[test]
 fn a_check_prints_tables_that_mean_the_same() {
     let text = format!(
-        "page = true\n{RULES}\n[[room]]\nmatch = \"\"\nslow = \"conflate\"\nmax_members = 5\npresence = false\n"
+        "page = true\n{RULES}\n[[room]]\nmatch = \"\"\nslow = \"conflate\"\nmax_members = 5\npresence = false\n\
+         [[room]]\nmatch = \"kept\"\nhistory = 50\nhistory_ttl = \"1m 30s\"\n"
     );
     let tables = |text: &str| -> Vec<String> {
         let output = checked(text);
@@ -244,6 +261,11 @@ fn a_check_prints_tables_that_mean_the_same() {
         "presence = false",
         "slow = \"conflate\"",
         "max_members = 5",
+        "",
+        "[[room]]",
+        "match = \"kept\"",
+        "history = 50",
+        "history_ttl = \"1m 30s\"",
     ];
     assert_eq!(printed, expected);
     assert_eq!(tables(&printed.join("\n")), printed);

@@ -24,13 +24,17 @@ const LONG: usize = 8_000;
 /// Maximum number of broadcasts that wait for a slow member.
 const WAITING: u64 = 20;
 /// Number of broadcasts: more than the kernel and the hub can hold for a member that does not read.
-const MANY: u64 = 1_000;
+pub const MANY: u64 = 1_000;
+
+/// A member with a small receive buffer.
+pub fn small_member(server: &Server) -> Socket {
+    let url = format!("ws://{}/ws", server.addr);
+    client(url, Patient(slow_connection(server))).unwrap().0
+}
 
 /// Connects two members, one with a small receive buffer, and waits until they have joined.
 fn two(server: &Server) -> (Socket, Socket) {
-    let url = format!("ws://{}/ws", server.addr);
-    let slow = client(url, Patient(slow_connection(server))).unwrap().0;
-    let mut both = [slow, member(server)];
+    let mut both = [small_member(server), member(server)];
     for socket in &mut both {
         send(socket, &json!({"type": "echo", "payload": 0}));
         assert_eq!(hear(socket)["type"], "echo");

@@ -1,11 +1,11 @@
 //! A message for many members, framed once, and compressed at most once; and orders to disconnect some.
 
 use super::{
-    census::Note,
     compress::compressed,
     dismissal::Dismissal,
+    history::Position,
     last_delivery::Sample,
-    message::{Change, write_broadcast, write_presence},
+    message::{Change, Note, payload_of, write_broadcast, write_kept, write_presence},
 };
 use regatta_engine::{Charge, Memory, Push, Wire};
 use regatta_proto::websocket::Frame;
@@ -21,6 +21,8 @@ struct Frames {
     /// If the hub compresses, and the result is shorter.
     compressed: Option<Box<[u8]>>,
     kind: Kind,
+    /// Its place in the history of its room, if that is kept.
+    position: Option<Position>,
     /// Of the memory of this process. One that has just crossed processes is not charged yet.
     charge: Charge,
     /// If its deliveries are timed. It is dropped with the last holder of this broadcast.
@@ -114,11 +116,48 @@ impl Broadcast {
     fn framed(payload: &str, compresses: bool, kind: Kind, memory: &Arc<Memory>) -> Self {
         let mut plain = Vec::with_capacity(payload.len() + 64);
         let header = write_broadcast(payload, &mut plain);
-        let text = Frame::text(&plain[header..]);
-        let compressed = if compresses { compressed(text) } else { None };
-        let compressed = compressed.map(Vec::into);
+        let compressed = compressed_if(compresses, &plain[header..]);
         let frames = Frames { plain: plain.into(), compressed, kind, ..Frames::default() };
         Broadcast(Arc::new(frames)).charged(memory)
+    }
+
+    /// Like [`Broadcast::new`], for a message with a place in the history of its room.
+    pub(super) fn kept(
+        payload: &str,
+        position: Position,
+        is_of_backend: bool,
+        compresses: bool,
+        memory: &Arc<Memory>,
+    ) -> Self {
+        let mut plain = Vec::with_capacity(payload.len() + 96);
+        let header = write_kept(payload, position.offset, &mut plain);
+        let compressed = compressed_if(compresses, &plain[header..]);
+        let kind = if is_of_backend { Kind::OfBackend } else { Kind::Message };
+        let (plain, position) = (plain.into(), Some(position));
+        let frames = Frames { plain, compressed, kind, position, ..Frames::default() };
+        Broadcast(Arc::new(frames)).charged(memory)
+    }
+
+    /// Its place in the history of its room, if that is kept.
+    pub(super) fn position(&self) -> Option<Position> {
+        self.0.position
+    }
+
+    /// The payload of a message that is [kept](Broadcast::kept); empty for others.
+    pub(super) fn payload(&self) -> &[u8] {
+        let Some(Position { offset, .. }) = self.0.position else { return b"" };
+        // A frame of a server is not masked (RFC 6455, 5.2).
+        let header = match self.0.plain[1] {
+            126 => 4,
+            127 => 10,
+            _ => 2,
+        };
+        payload_of(&self.0.plain[header..], offset)
+    }
+
+    /// The memory that it is charged for, in bytes.
+    pub(super) fn footprint(&self) -> usize {
+        self.0.charge.bytes()
     }
 
     /// Returns the frame for a member. `inflates`: whether it accepts compressed frames.
@@ -126,6 +165,12 @@ impl Broadcast {
         let Frames { plain, compressed, .. } = &*self.0;
         compressed.as_ref().filter(|_| inflates).unwrap_or(plain)
     }
+}
+
+/// Compresses the text of a message, if that is asked for and makes it shorter.
+fn compressed_if(compresses: bool, text: &[u8]) -> Option<Box<[u8]>> {
+    let compressed = if compresses { compressed(Frame::text(text)) } else { None };
+    compressed.map(Vec::into)
 }
 
 impl Push for Broadcast {
@@ -189,6 +234,7 @@ impl Wire for Broadcast {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hub::history::Epoch;
 
     #[test]
     fn a_broadcast_crosses_processes_unchanged() {
@@ -216,6 +262,29 @@ mod tests {
         for bytes in [&b""[..], b"\0\0", b"\x01\0", b"\x03", b"\x04", b"\x01\0\0\0\0\0\0\0\0\xff"] {
             assert!(Broadcast::read(bytes).is_none(), "{bytes:?}");
         }
+    }
+
+    #[test]
+    fn a_kept_message_has_its_offset_and_its_payload() {
+        for payload in [
+            "1".to_owned(),
+            format!("\"{}\"", "x".repeat(200)),
+            format!("[{}1]", " ".repeat(70_000)),
+        ] {
+            for offset in [1, 99, u64::MAX] {
+                let position = Position { epoch: Epoch(7), offset };
+                let kept = Broadcast::kept(&payload, position, true, false, &Arc::default());
+                assert_eq!(kept.payload(), payload.as_bytes());
+                assert!(kept.is_of_backend() && kept.position() == Some(position));
+                let (at, text) = (kept.frame(false).len(), format!(",\"offset\":{offset}}}"));
+                assert!(kept.frame(false)[..at].ends_with(text.as_bytes()));
+            }
+        }
+        assert_eq!(Broadcast::new("1", false, &Arc::default()).payload(), b"");
+        let (long, position) =
+            (format!("[{}]", " ".repeat(200)), Position { epoch: Epoch(7), offset: 1 });
+        let kept = Broadcast::kept(&long, position, false, true, &Arc::default());
+        assert!(kept.frame(true).len() < 100 && kept.payload() == long.as_bytes());
     }
 
     #[test]

@@ -5,8 +5,9 @@ use super::{
     access::Denied,
     bucket::Bucket,
     dismissal::Dismissal,
+    history::{Histories, HistoryLimits, RoomHistory},
     last_delivery::{BOUNDS_US, LastDeliveries},
-    message::Change,
+    message::{Change, Note},
 };
 use crate::{
     limited_log::LimitedLog,
@@ -42,6 +43,8 @@ pub struct Limits {
     pub broadcasts_of_room: Option<NonZeroU32>,
     /// Members that join, per second; on `cluster`, in each process.
     pub joins: Option<NonZeroU32>,
+    /// How much is kept of the messages of a room.
+    pub history: HistoryLimits,
 }
 
 impl Default for Limits {
@@ -53,6 +56,7 @@ impl Default for Limits {
             messages_of_member: None,
             broadcasts_of_room: None,
             joins: None,
+            history: HistoryLimits::NONE,
         }
     }
 }
@@ -111,6 +115,8 @@ pub(super) struct Census {
     /// Orders of backends for members whose connections are still open. These are no longer in `rooms`. Only locked
     /// while `rooms` is.
     dismissed: Mutex<HashMap<usize, Arc<Dismissal>>>,
+    /// Of rooms whose messages are kept. They are opened, closed and freed only while `rooms` is locked.
+    pub histories: Histories,
     /// Several processes have members. Those of others are known only from the notes they post.
     apart: bool,
     /// Whether all members are listed, not only those with a name.
@@ -141,15 +147,9 @@ struct Room {
     broadcasts: Bucket,
     /// Their rate per second, as of the newest join; 0: any.
     rate: Arc<AtomicU32>,
-}
-
-/// A note for other processes: a member joined or left a room.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Note {
-    pub change: Change,
-    /// Unique among the members of all processes.
-    pub number: usize,
-    pub name: Option<Arc<str>>,
+    /// Its messages, if they are kept. That is decided for the first member, and holds for all who come while there are
+    /// members: each message must be for all of them.
+    history: Option<Arc<RoomHistory>>,
 }
 
 /// A member's entry in a room. Dropping it removes the member.
@@ -162,6 +162,8 @@ pub(super) struct Presence {
     number: usize,
     /// The rate of its room.
     rate: Arc<AtomicU32>,
+    /// The messages of its room, if they are kept.
+    history: Option<Arc<RoomHistory>>,
     /// It was removed before it is dropped.
     has_left: bool,
 }
@@ -179,6 +181,11 @@ impl Presence {
         let Some(rate) = NonZeroU32::new(self.rate.load(Relaxed)) else { return true };
         let mut rooms = self.census.rooms();
         rooms.get_mut(&self.room).is_none_or(|room| room.broadcasts.take(rate, now))
+    }
+
+    /// The messages of its room, if they are kept.
+    pub fn history(&self) -> Option<&Arc<RoomHistory>> {
+        self.history.as_ref()
     }
 
     /// Its number, unique among the members of all processes.
@@ -203,7 +210,7 @@ impl Presence {
             let mut rooms = self.census.rooms();
             if self.census.dismissed().remove(&self.number).is_none() {
                 self.census.members.take_back();
-                remove(&mut rooms, &self.room, self.number);
+                self.census.remove(&mut rooms, &self.room, self.number);
             }
         }
     }
@@ -246,6 +253,7 @@ impl Census {
             rooms: Mutex::default(),
             joins: Mutex::default(),
             dismissed: Mutex::default(),
+            histories: Histories::default(),
             apart: true,
             lists_all: false,
             members: counter()?,
@@ -314,11 +322,66 @@ impl Census {
         let person = person.map(Arc::new);
         let lists = self.lists_all || person.as_ref().is_some_and(|person| person.name.is_some());
         let listed = lists.then(|| person.clone().unwrap_or_default());
-        let here = rooms.entry(room.clone()).or_default();
+        let history = limits.history;
+        if history.are_kept() {
+            self.histories.tidy(now);
+        }
+        let new = || Room { history: self.histories.open(room, history, now), ..Room::default() };
+        let here = rooms.entry(room.clone()).or_insert_with(new);
         here.add(number, listed);
+        if let Some(kept) = here.history.as_ref().filter(|_| history.are_kept()) {
+            kept.limit(history);
+        }
         here.rate.store(limits.broadcasts_of_room.map_or(0, NonZeroU32::get), Relaxed);
         let (census, rate) = (Arc::clone(self), Arc::clone(&here.rate));
-        Ok(Presence { census, room: room.clone(), person, number, rate, has_left: false })
+        let (room, history) = (room.clone(), here.history.clone());
+        Ok(Presence { census, room, person, number, rate, history, has_left: false })
+    }
+
+    /// Calls `what` with the messages of a room for a backend, if they are kept, also without members. `limits`: those
+    /// of a room that has no members.
+    pub fn with_history<R>(
+        &self,
+        room: &RoomName,
+        limits: HistoryLimits,
+        now: Instant,
+        what: impl FnOnce(&RoomHistory) -> R,
+    ) -> Option<R> {
+        if !limits.are_kept() && self.histories.are_unused() {
+            return None;
+        }
+        // Locked until the end, so that the room does not lose its history meanwhile.
+        let rooms = self.rooms();
+        self.histories.tidy(now);
+        let history = match rooms.get(room) {
+            Some(here) => here.history.clone(),
+            None => self.histories.open_idle(room, limits, now),
+        };
+        history.map(|history| what(&history))
+    }
+
+    /// Whether a room has members, and its messages are kept.
+    pub fn keeps(&self, room: &RoomName) -> bool {
+        let is_kept = |here: &Room| here.history.is_some();
+        !self.histories.are_unused() && self.rooms().get(room).is_some_and(is_kept)
+    }
+
+    /// Frees messages that have become too old.
+    pub fn tidy(&self, now: Instant) {
+        let _rooms = self.rooms();
+        self.histories.tidy(now);
+    }
+
+    fn remove(&self, rooms: &mut HashMap<RoomName, Room>, room: &RoomName, number: usize) {
+        let Some(here) = rooms.get_mut(room) else { return };
+        here.members -= 1;
+        here.people.remove(&number);
+        if here.members == 0 {
+            if here.history.is_some() {
+                self.histories.close(room);
+            }
+            rooms.remove(room);
+        }
     }
 
     /// Whether one more member may join now.
@@ -340,7 +403,7 @@ impl Census {
                 let listed = note.name.clone().map(named);
                 rooms.entry(room.clone()).or_default().add(note.number, listed);
             }
-            Change::Left => remove(&mut rooms, room, note.number),
+            Change::Left => self.remove(&mut rooms, room, note.number),
         }
         Some(rooms.get(room).map_or(0, |room| room.members))
     }
@@ -387,7 +450,13 @@ impl Census {
                 self.dismissed().insert(number, Arc::clone(order));
             }
         }
-        rooms.retain(|_, room| room.members > 0);
+        rooms.retain(|name, room| {
+            let is_empty = room.members == 0;
+            if is_empty && room.history.is_some() {
+                self.histories.close(name);
+            }
+            !is_empty
+        });
         found
     }
 
@@ -417,6 +486,7 @@ impl Census {
             let held = [("", memory.held() as u64)];
             let help = "Memory held for members: broadcasts, and what each holds from 16 KiB on.";
             family("memory_bytes", "gauge", help, &held);
+            self.histories.metrics(&mut family);
         }
         let entered = [("", read(&self.entered))];
         family("members_total", "counter", "Members that have joined.", &entered);
@@ -478,15 +548,6 @@ impl Room {
     fn add(&mut self, number: usize, listed: Option<Arc<Person>>) {
         self.members += 1;
         self.people.extend(listed.map(|person| (number, person)));
-    }
-}
-
-fn remove(rooms: &mut HashMap<RoomName, Room>, room: &RoomName, number: usize) {
-    let Some(here) = rooms.get_mut(room) else { return };
-    here.members -= 1;
-    here.people.remove(&number);
-    if here.members == 0 {
-        rooms.remove(room);
     }
 }
 

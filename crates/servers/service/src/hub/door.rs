@@ -4,6 +4,7 @@ use super::{
     access::{Admission, Denied, Origin},
     census::{Census, Full, LONGEST_NAME, Limits, Person, Presence},
     compress::WANTED,
+    history::{Asked, MalformedPosition},
     refusal::RefusedClient,
     rooms::{Plan, RoomTerms},
 };
@@ -41,6 +42,8 @@ pub(super) struct Entered {
     pub sends: bool,
     /// When its token expires, in seconds since 1970.
     pub expires_s: Option<f64>,
+    /// The position behind which it wants the messages of its room.
+    pub asked: Option<Asked>,
 }
 
 /// Answers a request. Returns the client that entered, if any, and the flow of the connection.
@@ -96,6 +99,12 @@ pub(super) fn answer(
             reply.write_with(&[field], request.terms, date, out);
             (None, flow(request.terms))
         }
+        Err(NotOpened::Malformed) => {
+            refused("position");
+            let why = b"Expected both or neither of epoch=... and offset=N in the query.";
+            Reply::text(Status::BadRequest, why).write(request.terms, date, out);
+            (None, flow(request.terms))
+        }
         Err(NotOpened::Refused(refusal)) => {
             refusal.write(request.terms, date, out);
             (None, flow(request.terms))
@@ -109,8 +118,16 @@ enum NotOpened {
     Denied(Denied),
     /// There is no place for it.
     Full(Full),
+    /// It names a part of a position.
+    Malformed,
     /// Another reason.
     Refused(Refusal),
+}
+
+impl From<MalformedPosition> for NotOpened {
+    fn from(_: MalformedPosition) -> Self {
+        NotOpened::Malformed
+    }
 }
 
 impl From<Full> for NotOpened {
@@ -147,6 +164,7 @@ fn open(
         None => admission.scope.rights(request.path()),
     };
     let sends = rights.ok_or(Denied::OtherRoom)?.sends;
+    let asked = if room.is_some() { Asked::in_query(request.query())? } else { None };
     let opening = Opening::read(request, settings.deflate.then_some(WANTED))?;
     let (agreed, expires_s) = (opening.deflate, admission.expires_s);
     let terms = room.as_ref().map_or(settings.usual(), |room| settings.terms(room.as_str()));
@@ -157,6 +175,7 @@ fn open(
             let limits = Limits {
                 members_of_room: terms.members,
                 broadcasts_of_room: terms.broadcasts,
+                history: terms.history,
                 ..settings.limits
             };
             // Last, so that a request refused for another reason is not counted.
@@ -165,7 +184,7 @@ fn open(
         }
     };
     let terms = Arc::clone(terms);
-    Ok((opening, Entered { place, terms, agreed, sends, expires_s }))
+    Ok((opening, Entered { place, terms, agreed, sends, expires_s, asked }))
 }
 
 /// Who a client is; `None` if nothing is known of it. It chooses a name if members are announced, except where they may
@@ -224,6 +243,8 @@ mod tests {
             slow: None,
             max_members: None,
             rate: None,
+            history: None,
+            history_ttl: None,
         };
         let (api, members) = (crate::hub::Publish::Api, crate::hub::Publish::Members);
         let rooms = vec![rule("news", api), rule("chat", members)];

@@ -1,9 +1,10 @@
 //! The messages of members: JSON objects with a `type` and a `payload`.
 
+use super::history::Position;
 use regatta_proto::websocket::Frame;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 /// A member's request. The payload is the JSON value exactly as sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +87,42 @@ pub fn write_broadcast(payload: &str, out: &mut Vec<u8>) -> usize {
     frame(&[br#"{"type":"broadcast","payload":"#, payload.as_bytes(), b"}"], out)
 }
 
+/// Appends the frame of a broadcast whose message is kept, with its number. Returns the length of its header.
+pub fn write_kept(payload: &str, offset: u64, out: &mut Vec<u8>) -> usize {
+    let mut digits = itoa::Buffer::new();
+    let offset = digits.format(offset).as_bytes();
+    frame(&[KEPT, payload.as_bytes(), OFFSET, offset, b"}"], out)
+}
+
+/// The start of the text of a kept message, and what follows its payload.
+const KEPT: &[u8] = br#"{"type":"broadcast","payload":"#;
+const OFFSET: &[u8] = br#","offset":"#;
+
+/// Returns the payload in a frame of [`write_kept`] with this offset, without its header of so many bytes.
+pub fn payload_of(text: &[u8], offset: u64) -> &[u8] {
+    let mut digits = itoa::Buffer::new();
+    let end = text.len() - OFFSET.len() - digits.format(offset).len() - 1;
+    &text[KEPT.len()..end]
+}
+
+/// Appends the frame that says which position a member has: what follows is behind it. `is_recovered`: it has asked for
+/// what is behind a position, and gets all of it.
+pub fn write_position(position: Position, is_recovered: bool, out: &mut Vec<u8>) {
+    let Position { epoch, offset } = position;
+    let recovered = if is_recovered { r#","recovered":true"# } else { "" };
+    let text = format!(r#"{{"type":"position","epoch":"{epoch}","offset":{offset}{recovered}}}"#);
+    frame(&[text.as_bytes()], out);
+}
+
+/// Appends the frame that says that a member misses messages up to this position; `None`: its room has no history.
+pub fn write_gap(position: Option<Position>, out: &mut Vec<u8>) {
+    let position = position.map_or(String::new(), |Position { epoch, offset }| {
+        format!(r#","epoch":"{epoch}","offset":{offset}"#)
+    });
+    let text = format!(r#"{{"type":"gap","recovered":false{position}}}"#);
+    frame(&[text.as_bytes()], out);
+}
+
 /// Appends the frame with the number of members that a broadcast was queued for.
 pub fn write_result(payload: &str, members: u32, out: &mut Vec<u8>) {
     let mut digits = itoa::Buffer::new();
@@ -106,6 +143,15 @@ pub fn write_reconnect(after_ms: u16, out: &mut Vec<u8>) {
 pub enum Change {
     Joined,
     Left,
+}
+
+/// A note for other processes: a member joined or left a room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    pub change: Change,
+    /// Unique among the members of all processes.
+    pub number: usize,
+    pub name: Option<Arc<str>>,
 }
 
 /// Appends the frame that announces that a member joined or left, with the new number of members.

@@ -27,6 +27,9 @@ impl Resource for Metrics {
     ) -> CallOutcome<Never> {
         let settings = self.live.current();
         let slow = &settings.backlog;
+        if let Some(clock) = settings.clock {
+            self.census.tidy(clock());
+        }
         let text = self.census.metrics(&slow.counts, &slow.memory);
         write_page(&text, terms, date, reply)
     }

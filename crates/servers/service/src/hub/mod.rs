@@ -11,6 +11,7 @@ mod census;
 mod compress;
 mod dismissal;
 mod door;
+mod history;
 mod holding;
 mod last_delivery;
 mod live;
@@ -27,6 +28,7 @@ pub use access::{Access, InvalidKeySet, InvalidOrigin, Jwt, Origin};
 pub use api::keys::Api;
 pub use broadcast::Broadcast;
 pub use census::Limits;
+pub use history::HistoryLimits;
 pub use member::Member;
 pub use message::{MalformedMessage, Message};
 pub use metrics::Metrics;
@@ -34,8 +36,11 @@ pub use rooms::{InvalidPattern, Publish, RoomPattern, RoomRule};
 pub use settings::Settings;
 
 use census::Census;
+use history::Histories;
 use live::Live;
-use regatta_engine::{Bounds, Counter, Memory, Now, PolicyCounts, RoomName, SessionFactory};
+use regatta_engine::{
+    Bounds, Counter, Memory, Now, Policy, PolicyCounts, RoomName, SessionFactory,
+};
 use rooms::Plan;
 use std::sync::Arc;
 
@@ -61,8 +66,9 @@ impl Hub {
         Hub::with(settings, census)
     }
 
-    fn with(settings: Settings, census: Census) -> Hub {
+    fn with(settings: Settings, mut census: Census) -> Hub {
         let memory = Arc::clone(&settings.backlog.memory);
+        census.histories = Histories::new(Arc::clone(&memory));
         let live = Arc::new(Live::new(Plan::new(settings)));
         Hub { live, census: Arc::new(census), memory }
     }
@@ -139,7 +145,12 @@ impl SessionFactory for Hub {
     }
 
     fn bounds(&self, room: &RoomName) -> Bounds {
-        self.live.current().terms(room.as_str()).bounds.clone()
+        let mut bounds = self.live.current().terms(room.as_str()).bounds.clone();
+        if self.census.keeps(room) {
+            // The room has had its history since before a reload. A member that missed a push would not look there.
+            bounds.policy = Policy::Close;
+        }
+        bounds
     }
 
     fn arrived(&self, room: &RoomName, push: Broadcast) -> Broadcast {

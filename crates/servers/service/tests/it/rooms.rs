@@ -23,6 +23,8 @@ fn rule(pattern: &str) -> RoomRule {
         slow: None,
         max_members: None,
         rate: None,
+        history: None,
+        history_ttl: None,
     }
 }
 

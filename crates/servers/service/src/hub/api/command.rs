@@ -3,15 +3,16 @@
 use super::{
     keys::Api,
     recent::Full,
-    reply::{Answer, Channel, Client, Failure, Named, Node, Response},
+    reply::{Answer, Channel, Client, Failure, Named, Node, Publication, Response},
 };
 use crate::hub::{
     access::matches,
     broadcast::Broadcast,
     census::{Census, LONGEST_NAME, Person},
     dismissal::Dismissal,
+    history::Page,
     message::present,
-    settings::Settings,
+    rooms::Plan,
 };
 use regatta_engine::{Now, Post, RoomName};
 use regatta_proto::websocket::CloseCode;
@@ -23,6 +24,8 @@ use std::{collections::BTreeMap, sync::Arc};
 const MOST: usize = 1_000;
 /// Bytes of replies of a batch from which on its other methods are refused.
 const LONGEST_BATCH: usize = 1 << 20;
+/// Maximum number of messages of a history in a reply, and bytes of them from which on no more follow.
+const LONGEST_PAGE: (usize, usize) = (1_000, 1 << 20);
 /// Maximum length of an idempotency key, in bytes.
 const LONGEST_KEY: usize = 128;
 /// Maximum length of the reason of a Close frame, in bytes (RFC 6455, 5.5).
@@ -52,6 +55,26 @@ struct ToMany<'a> {
 #[derive(Deserialize)]
 struct Of {
     channel: String,
+}
+
+#[derive(Deserialize)]
+struct History {
+    channel: String,
+    /// Negative: as many as there may be.
+    #[serde(default)]
+    limit: i64,
+    since: Option<Since>,
+    #[serde(default)]
+    reverse: bool,
+}
+
+#[derive(Deserialize)]
+struct Since {
+    #[serde(default)]
+    offset: u64,
+    /// Empty: any.
+    #[serde(default)]
+    epoch: String,
 }
 
 #[derive(Deserialize)]
@@ -97,7 +120,7 @@ struct Batch<'a> {
 /// A backend that calls methods of a hub.
 pub(in super::super) struct Backend<'a> {
     pub api: &'a Api,
-    pub settings: &'a Settings,
+    pub settings: &'a Plan,
     pub census: &'a Census,
     pub now: Now,
     /// What its calls post is appended here.
@@ -162,7 +185,8 @@ impl Backend<'_> {
         Ok(match method {
             "publish" => {
                 let Publish { channel, data, idempotency_key } = serde_json::from_str(text)?;
-                self.publish(&[channel], data, idempotency_key).map(|_| Answer::Done {})
+                let responses = self.publish(&[channel], data, idempotency_key);
+                responses.and_then(|mut one| one.pop().map_or(Ok(Answer::Done {}), |one| one.0))
             }
             "broadcast" => {
                 let ToMany { channels, data, idempotency_key } = serde_json::from_str(text)?;
@@ -175,10 +199,9 @@ impl Backend<'_> {
             "disconnect" => self.disconnect(serde_json::from_str(text)?),
             "unsubscribe" => self.unsubscribe(serde_json::from_str(text)?),
             "info" => self.info(),
-            // A member is in the room that it chose, and the hub keeps no messages.
-            "history" | "history_remove" | "subscribe" | "refresh" | "rpc" => {
-                Err(Failure::NOT_AVAILABLE)
-            }
+            "history" => self.history(serde_json::from_str(text)?),
+            // A member is in the room that it chose.
+            "history_remove" | "subscribe" | "refresh" | "rpc" => Err(Failure::NOT_AVAILABLE),
             _ => Err(Failure::METHOD_NOT_FOUND),
         })
     }
@@ -219,13 +242,49 @@ impl Backend<'_> {
         let push = push.sampled(sample);
         let mut responses = Vec::new();
         for (room, is_new) in rooms.into_iter().zip(are_new) {
-            responses.push(Response(Ok(Answer::Done {})));
+            let kept = if is_new { self.keep(&room, data) } else { None };
+            let position = kept.as_ref().and_then(Broadcast::position);
+            responses.push(Response(Ok(position.map_or(Answer::Done {}, Answer::published))));
             if is_new {
                 census.published.add(1);
-                self.posts.push(Post::To(room, push.clone()));
+                self.posts.push(Post::To(room, kept.unwrap_or_else(|| push.clone())));
             }
         }
         Ok(responses)
+    }
+
+    /// Adds a message to the history of a room, if that is kept.
+    fn keep(&self, room: &RoomName, data: &str) -> Option<Broadcast> {
+        let Backend { settings, census, now, .. } = *self;
+        let memory = &settings.backlog.memory;
+        let frame = |at| Broadcast::kept(data, at, true, settings.deflate, memory);
+        let limits = settings.terms(room.as_str()).history;
+        census
+            .with_history(room, limits, now.instant, |history| history.publish(now.instant, frame))
+    }
+
+    /// The messages of a room that are kept.
+    fn history(&self, asked: History) -> Result<Answer, Failure> {
+        let Backend { settings, census, now, .. } = *self;
+        let room = room(&asked.channel)?;
+        let (most, bytes) = LONGEST_PAGE;
+        let page = Page {
+            since: asked.since.as_ref().map(|since| since.offset),
+            messages: usize::try_from(asked.limit).map_or(most, |limit| limit.min(most)),
+            bytes,
+            is_reverse: asked.reverse,
+        };
+        let limits = settings.terms(room.as_str()).history;
+        let read = census
+            .with_history(&room, limits, now.instant, |history| history.page(page, now.instant));
+        let (position, messages) = read.ok_or(Failure::NOT_AVAILABLE)?;
+        let is_of_another =
+            |since: &Since| !since.epoch.is_empty() && since.epoch != position.epoch.to_string();
+        let messages = messages.filter(|_| !asked.since.as_ref().is_some_and(is_of_another));
+        let messages = messages.ok_or(Failure::UNRECOVERABLE)?;
+        let publications = messages.iter().filter_map(Publication::of).collect();
+        let (offset, epoch) = (position.offset, position.epoch.to_string());
+        Ok(Answer::History { publications, offset, epoch })
     }
 
     /// Fails on `cluster`, where each process knows only its own members.

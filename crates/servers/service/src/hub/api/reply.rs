@@ -1,5 +1,6 @@
 //! The replies of the API.
 
+use crate::hub::{broadcast::Broadcast, history::Position};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use std::{borrow::Cow, collections::BTreeMap};
@@ -14,6 +15,7 @@ pub(super) struct Failure {
 impl Failure {
     pub const METHOD_NOT_FOUND: Failure = Failure::of(104, "method not found");
     pub const NOT_AVAILABLE: Failure = Failure::of(108, "not available");
+    pub const UNRECOVERABLE: Failure = Failure::of(112, "unrecoverable position");
     pub const TOO_MANY: Failure = Failure::of(111, "too many requests");
 
     const fn of(code: u16, message: &'static str) -> Failure {
@@ -32,6 +34,16 @@ impl Failure {
 pub(super) enum Answer {
     /// Nothing more than that it is done.
     Done {},
+    Published {
+        offset: u64,
+        epoch: String,
+    },
+    History {
+        publications: Vec<Publication>,
+        /// The position of the newest message.
+        offset: u64,
+        epoch: String,
+    },
     Broadcast {
         responses: Vec<Response>,
     },
@@ -48,6 +60,29 @@ pub(super) enum Answer {
     Info {
         nodes: [Node; 1],
     },
+}
+
+impl Answer {
+    /// A message is at this position in the history of its room.
+    pub fn published(Position { epoch, offset }: Position) -> Answer {
+        Answer::Published { offset, epoch: epoch.to_string() }
+    }
+}
+
+/// A message of a history.
+#[derive(Debug, Serialize)]
+pub(super) struct Publication {
+    pub offset: u64,
+    pub data: Box<RawValue>,
+}
+
+impl Publication {
+    /// That of a message that is kept.
+    pub fn of(message: &Broadcast) -> Option<Publication> {
+        let payload = str::from_utf8(message.payload()).ok()?;
+        let data = RawValue::from_string(payload.to_owned()).ok()?;
+        Some(Publication { offset: message.position()?.offset, data })
+    }
 }
 
 /// A result or an error.

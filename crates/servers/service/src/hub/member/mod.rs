@@ -1,5 +1,6 @@
 //! A connection of the hub: HTTP until its upgrade, then the messages of a member.
 
+mod following;
 mod sender;
 
 use super::{
@@ -11,10 +12,11 @@ use super::{
     compress::{self, send_back},
     dismissal::Dismissal,
     door::{self, Entered},
+    history::Follower,
     holding::{COUNTED, Holding},
     last_delivery::Unwritten,
     live::Live,
-    message::{Change, write_reconnect, write_result, write_roster},
+    message::{Change, write_reconnect, write_roster},
     results::Results,
     rooms::{Plan, RoomTerms},
     state::State,
@@ -66,6 +68,8 @@ pub struct Member {
     results: Results,
     /// Broadcasts that wait because too much output is pending.
     backlog: Backlog<Broadcast>,
+    /// How far it is in the history of its room, if that is kept. Then its messages do not wait in `backlog`.
+    follower: Option<Box<Follower>>,
     /// Broadcasts in its output whose deliveries are timed: held until the output is written.
     unwritten: Unwritten<Broadcast>,
     holding: Holding,
@@ -168,6 +172,9 @@ impl Session for Member {
         if let Some(dismissal) = push.dismissal() {
             return self.dismissed(dismissal, now, out);
         }
+        if self.follower.is_some() && push.note().is_none() {
+            return self.follow(push, now, out);
+        }
         let (length, unread) = (out.len(), self.holding.counted(out.len()));
         let (pending, frame) = (self.holding.pending(length), push.frame(self.inflates));
         let is_short = pending + frame.len() < COUNTED;
@@ -206,6 +213,7 @@ impl Session for Member {
         CloseCode::TRY_AGAIN_LATER.write("reads too slowly", out);
         self.state = State::Closed;
         self.pings_at = None;
+        self.follower = None;
         self.unwritten.clear();
     }
 
@@ -228,6 +236,7 @@ impl Session for Member {
         let counts_again = matches!(self.state, State::Http(_) | State::Open { .. });
         !self.backlog.is_empty()
             || !self.unwritten.is_empty()
+            || self.is_behind()
             || counts_again && self.holding.counts_output()
     }
 
@@ -245,12 +254,15 @@ impl Session for Member {
                 self.unwritten.add(push);
             }
         }
+        if self.follower.is_some() {
+            self.catch_up(None, context.out, false);
+        }
         if !self.has_room(context.out.len(), unread) {
             self.starve(context.out.len());
             return Flow::Close;
         }
         if let State::Leaving { code, reconnect_ms } = self.state {
-            if !self.backlog.is_empty() || !self.results.is_empty() {
+            if !self.backlog.is_empty() || !self.results.is_empty() || self.is_behind() {
                 return Flow::Continue;
             }
             if let Some(after_ms) = reconnect_ms {
@@ -266,17 +278,22 @@ impl Session for Member {
 
     fn on_alarm(&mut self, context: &mut Context<'_, Self>) -> Flow {
         if matches!(self.state, State::Leaving { .. }) {
-            // A core does not answer.
-            self.pings_at = None;
-            self.results = Results::default();
+            // A core does not answer, unless results wait for their messages.
+            self.pings_at = self.is_behind().then(|| context.now.instant + RESULTS);
+            if self.pings_at.is_none() {
+                self.results = Results::default();
+            }
             return self.on_drained(context);
         }
         let now = context.now.instant;
-        if self.looks_at.take().is_some()
-            && let Some(order) = self.presence.as_ref().and_then(Presence::dismissal)
-        {
-            self.close(context, order.code, &order.reason);
-            return Flow::Close;
+        if self.looks_at.take().is_some() {
+            if let Some(order) = self.presence.as_ref().and_then(Presence::dismissal) {
+                self.close(context, order.code, &order.reason);
+                return Flow::Close;
+            }
+            if let Some(follower) = &mut self.follower {
+                follower.looks();
+            }
         }
         if self.expires_at.is_some_and(|at| at <= now) {
             self.close(context, EXPIRED, "the token has expired");
@@ -316,9 +333,9 @@ impl Session for Member {
     }
 
     fn on_queued(&mut self, context: &mut Context<'_, Self>, ticket: u64, members: u32) -> Flow {
-        if let Some(payload) = self.results.take(ticket) {
-            self.census.deliveries.add(members as usize);
-            write_result(&payload, members, context.out);
+        let follower = self.follower.as_mut();
+        if follower.is_none_or(|follower| follower.may_answer(ticket, members)) {
+            self.answer(ticket, members, context.out);
         }
         if self.holding.is_counted() {
             // The payload is freed.
@@ -356,6 +373,7 @@ impl Member {
             held: Vec::new(),
             results: Results::default(),
             backlog: Backlog::default(),
+            follower: None,
             unwritten: Unwritten::default(),
             holding: Holding::new(Arc::clone(&settings.backlog.memory)),
             heard_at: now.instant,
@@ -412,7 +430,7 @@ impl Member {
     }
 
     fn free(&mut self) {
-        (self.held, self.results, self.unwritten) = Default::default();
+        (self.held, self.results, self.unwritten, self.follower) = Default::default();
         self.backlog.clear();
         self.holding.free();
     }
@@ -493,7 +511,7 @@ impl Member {
 
     /// Starts the WebSocket of a client whose upgrade was accepted.
     fn enter(&mut self, context: &mut Context<'_, Self>, entered: Entered) {
-        let Entered { place, terms, agreed, sends, expires_s } = entered;
+        let Entered { place, terms, agreed, sends, expires_s, asked } = entered;
         self.terms = terms;
         let mut decoder = Decoder::new(Role::Server, self.settings.longest);
         if let Some(agreed) = agreed {
@@ -510,7 +528,9 @@ impl Member {
         self.state = State::Open { decoder, echoes, next_ticket: 0 };
         let Some((room, presence)) = place else { return };
         context.post(Post::Join(room));
-        self.looks_at = self.settings.api.as_ref().map(|_| context.now.instant);
+        self.start_following(presence.history(), asked, context);
+        let looks = self.settings.api.is_some() || self.follower.is_some();
+        self.looks_at = looks.then_some(context.now.instant);
         if self.terms.presence {
             let (members, names) = presence.here(NAMES);
             let names: Vec<&str> = names.iter().map(|name| &**name).collect();
@@ -538,6 +558,7 @@ impl Member {
         }
         self.state = State::Closed;
         self.pings_at = None;
+        self.follower = None;
         self.unwritten.clear();
         self.backlog.clear();
         if let Some(push) = self.on_close() {
@@ -556,7 +577,7 @@ impl Member {
         self.state = State::Closed;
         self.pings_at = None;
         self.cut_at = Some(now.instant + Limits::LAST_OUTPUT);
-        (self.held, self.results, self.unwritten) = Default::default();
+        (self.held, self.results, self.unwritten, self.follower) = Default::default();
         self.backlog.clear();
         // It is not listed from now on. That it leaves is announced once its connection is closed.
         if let Some(presence) = &mut self.presence {
@@ -607,11 +628,15 @@ impl Member {
                     messages: &mut self.messages,
                     results: &mut self.results,
                     unwritten: &mut self.unwritten,
+                    follower: self.follower.as_deref_mut(),
                     next_ticket,
                     out: context.out,
                     posts: context.posts,
                 };
                 sender.message(text, context.now);
+                if self.is_behind() {
+                    self.catch_up(None, context.out, true);
+                }
                 None
             }
             Some(Event::Binary(_)) => {

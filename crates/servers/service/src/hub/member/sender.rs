@@ -4,6 +4,7 @@ use crate::hub::{
     broadcast::Broadcast,
     bucket::Bucket,
     census::{Census, Presence},
+    history::Follower,
     last_delivery::Unwritten,
     message::{Message, write_echo, write_error},
     results::Results,
@@ -28,6 +29,8 @@ pub(super) struct Sender<'a> {
     /// Sampled broadcasts in its output.
     pub unwritten: &'a mut Unwritten<Broadcast>,
     pub next_ticket: &'a mut u64,
+    /// How far it is in the history of its room, if that is kept.
+    pub follower: Option<&'a mut Follower>,
 }
 
 impl Sender<'_> {
@@ -64,6 +67,16 @@ impl Sender<'_> {
     fn broadcast(&mut self, payload: &str, now: Now) {
         let number = self.census.broadcasts.add(1);
         let Settings { deflate, backlog, clock, .. } = self.settings;
+        if let Some(follower) = &mut self.follower {
+            // Its own copy comes in the order of the history.
+            let frame = |at| Broadcast::kept(payload, at, false, *deflate, &backlog.memory);
+            let push = follower.history().publish(now.instant, frame);
+            follower.hears(&push);
+            let ticket = push.position().map_or(0, |position| position.offset);
+            self.results.add(ticket, payload);
+            self.posts.push(Post::Counted(push, ticket));
+            return;
+        }
         let last = self.census.last.as_ref();
         let sample = last.and_then(|last| last.message(number, now, *clock));
         let push = Broadcast::new(payload, *deflate, &backlog.memory).sampled(sample);

@@ -2,7 +2,7 @@
 
 use super::pattern::RoomPattern;
 use regatta_engine::Policy;
-use std::num::NonZeroU32;
+use std::{num::NonZeroU32, time::Duration};
 
 /// What holds in the rooms of a pattern, instead of the hub's settings. `None`: as in the settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +19,10 @@ pub struct RoomRule {
     pub max_members: Option<usize>,
     /// Broadcasts of the members of each of these rooms, per second.
     pub rate: Option<NonZeroU32>,
+    /// How many messages are kept; 0: none.
+    pub history: Option<usize>,
+    /// How long they are kept.
+    pub history_ttl: Option<Duration>,
 }
 
 /// Who may publish in a room.

@@ -4,7 +4,7 @@ use super::{
     pattern::RoomPattern,
     rule::{Publish, RoomRule},
 };
-use crate::hub::settings::Settings;
+use crate::hub::{history::HistoryLimits, settings::Settings};
 use regatta_engine::Bounds;
 use std::{num::NonZeroU32, ops::Deref, sync::Arc};
 
@@ -21,6 +21,8 @@ pub(in super::super) struct RoomTerms {
     pub broadcasts: Option<NonZeroU32>,
     /// Limits on the broadcasts that wait for a slow member.
     pub bounds: Bounds,
+    /// How much is kept of the messages.
+    pub history: HistoryLimits,
 }
 
 /// Settings with the terms of all rooms. Nothing is computed or allocated when a member joins.
@@ -40,9 +42,10 @@ impl Plan {
             members: settings.limits.members_of_room,
             broadcasts: settings.limits.broadcasts_of_room,
             bounds: settings.backlog.clone(),
+            history: settings.limits.history,
         };
         let terms = |rule: &RoomRule| {
-            let RoomRule { pattern, publish, presence, slow, max_members, rate } = rule.clone();
+            let RoomRule { pattern, publish, presence, slow, max_members, rate, .. } = rule.clone();
             let terms = RoomTerms {
                 members_publish: publish == Publish::Members,
                 presence: presence.unwrap_or(usual.presence),
@@ -51,6 +54,10 @@ impl Plan {
                 bounds: Bounds {
                     policy: slow.unwrap_or(usual.bounds.policy),
                     ..usual.bounds.clone()
+                },
+                history: HistoryLimits {
+                    messages: rule.history.unwrap_or(usual.history.messages),
+                    time: rule.history_ttl.unwrap_or(usual.history.time),
                 },
             };
             (pattern, Arc::new(terms))
@@ -89,6 +96,7 @@ impl Deref for Plan {
 mod tests {
     use super::*;
     use regatta_engine::Policy;
+    use std::time::Duration;
 
     fn rule(pattern: &str) -> RoomRule {
         RoomRule {
@@ -98,6 +106,8 @@ mod tests {
             slow: None,
             max_members: None,
             rate: None,
+            history: None,
+            history_ttl: None,
         }
     }
 
@@ -110,10 +120,14 @@ mod tests {
             RoomRule { presence: Some(false), max_members: Some(2), ..rule("chat:vip") },
             RoomRule { publish: Publish::Api, slow: Some(Policy::Skip), ..rule("chat:*") },
             RoomRule { rate: NonZeroU32::new(1), max_members: Some(70), ..rule("") },
+            RoomRule { history: Some(30), ..rule("kept") },
+            RoomRule { history_ttl: Some(Duration::from_secs(9)), ..rule("short") },
+            RoomRule { history: Some(0), ..rule("none") },
         ];
+        settings.limits.history = HistoryLimits { messages: 5, time: Duration::from_secs(60) };
         let plan = Plan::new(settings);
         let of = |room: &str| {
-            let RoomTerms { members_publish, presence, members, broadcasts, bounds } =
+            let RoomTerms { members_publish, presence, members, broadcasts, bounds, .. } =
                 &**plan.terms(room);
             (*members_publish, *presence, *members, broadcasts.map(NonZeroU32::get), bounds.policy)
         };
@@ -121,6 +135,12 @@ mod tests {
         assert_eq!(of("chat:1"), (false, true, 9, Some(5), Policy::Skip));
         assert_eq!(of(""), (true, true, 70, Some(1), Policy::Close));
         assert_eq!(of("other"), (true, true, 9, Some(5), Policy::Close));
+        let kept = |room: &str| {
+            let HistoryLimits { messages, time } = plan.terms(room).history;
+            (messages, time.as_secs())
+        };
+        assert_eq!(["other", "kept"].map(kept), [(5, 60), (30, 60)]);
+        assert_eq!((kept("short"), plan.terms("none").history.are_kept()), ((5, 9), false));
         assert!(Arc::ptr_eq(plan.terms("other"), plan.usual()));
         assert!(Arc::ptr_eq(&plan.terms("chat:1").bounds.memory, &plan.backlog.memory));
     }

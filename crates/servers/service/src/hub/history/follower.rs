@@ -1,0 +1,249 @@
+//! How far a member is in the history of its room.
+
+use super::{
+    position::{Asked, Position},
+    room::{Extent, RoomHistory},
+};
+use crate::hub::broadcast::Broadcast;
+use std::{collections::VecDeque, sync::Arc, time::Instant};
+
+/// How far a member is. All messages that it gets pass [`Follower::next`], in the order of their offsets, so it is there
+/// that nothing is left out in silence.
+#[derive(Debug)]
+pub(in super::super) struct Follower {
+    history: Arc<RoomHistory>,
+    /// The first message that is for it.
+    start: u64,
+    /// The last message of before it joined.
+    joined: u64,
+    /// The first message that is not in its output.
+    next: u64,
+    /// The last message that it knows to exist.
+    heard: u64,
+    /// Results of its own messages that are not in its output yet: their offsets, and for how many members they were
+    /// queued.
+    results: VecDeque<(u64, u32)>,
+}
+
+/// Where a member begins: what is behind this position follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) struct Start {
+    pub position: Position,
+    /// It has missed something that it asked for.
+    pub has_gap: bool,
+}
+
+/// What a member gets next.
+#[derive(Debug)]
+pub(in super::super) enum Step {
+    Message(Broadcast),
+    /// Messages up to this position are gone.
+    Gap(Position),
+}
+
+impl Follower {
+    /// A member joins the room. `asked`: the position that its client names.
+    pub fn join(
+        history: &Arc<RoomHistory>,
+        asked: Option<Asked>,
+        now: Instant,
+    ) -> (Follower, Start) {
+        let Extent { epoch, oldest, top } = history.extent(now);
+        // The first message that it does not have, and whether one before it may be missing.
+        let (start, is_elsewhere) = match asked {
+            None => (top + 1, false),
+            Some(Asked { epoch: of, offset }) if of == Some(epoch) && offset <= top => {
+                (offset + 1, false)
+            }
+            // A position that this history never had.
+            Some(Asked { epoch: of, .. }) if of == Some(epoch) => (top + 1, true),
+            // It cannot know any message of this history.
+            Some(_) => (1, true),
+        };
+        let next = start.max(oldest);
+        let has_gap = is_elsewhere || next > start;
+        let share = history.share();
+        match (asked, has_gap) {
+            (None, _) => {}
+            (Some(_), false) => drop(share.recoveries.add(1)),
+            (Some(_), true) => drop(share.failed_recoveries.add(1)),
+        }
+        let (history, results) = (Arc::clone(history), VecDeque::new());
+        let follower = Follower { history, start, joined: top, next, heard: top, results };
+        (follower, Start { position: Position { epoch, offset: next - 1 }, has_gap })
+    }
+
+    /// The history of its room.
+    pub fn history(&self) -> &RoomHistory {
+        &self.history
+    }
+
+    /// A push has come. Returns whether it is for it: neither of before it joined, nor of another history.
+    pub fn hears(&mut self, push: &Broadcast) -> bool {
+        let Some(Position { epoch, offset }) = push.position() else { return false };
+        let is_for_it = epoch == self.history.epoch() && offset >= self.start;
+        if is_for_it {
+            self.heard = self.heard.max(offset);
+        }
+        is_for_it
+    }
+
+    /// Looks for messages whose pushes came before it had joined.
+    pub fn looks(&mut self) {
+        self.heard = self.heard.max(self.history.top());
+    }
+
+    /// Whether there is a message that is not in its output.
+    pub fn is_behind(&self) -> bool {
+        self.next <= self.heard
+    }
+
+    /// What it gets next, if it is behind. `push`: one that has just come.
+    pub fn next(&self, push: Option<&Broadcast>) -> Option<Step> {
+        if !self.is_behind() {
+            return None;
+        }
+        let epoch = self.history.epoch();
+        let next = Position { epoch, offset: self.next };
+        if let Some(push) = push.filter(|push| push.position() == Some(next)) {
+            return Some(Step::Message(push.clone()));
+        }
+        Some(match self.history.get(self.next) {
+            Ok(message) => Step::Message(message),
+            Err(oldest) => Step::Gap(Position { epoch, offset: oldest - 1 }),
+        })
+    }
+
+    /// What [`Follower::next`] has returned is in its output.
+    pub fn took(&mut self, step: &Step) {
+        let share = self.history.share();
+        match step {
+            Step::Message(_) => {
+                if self.next <= self.joined {
+                    share.recovered.add(1);
+                }
+                self.next += 1;
+            }
+            Step::Gap(position) => {
+                share.gaps.add(1);
+                self.next = position.offset + 1;
+            }
+        }
+    }
+
+    /// The result of its own message with this offset is known. Returns false if it must wait, because the message is
+    /// not in its output yet.
+    pub fn may_answer(&mut self, offset: u64, members: u32) -> bool {
+        let may = offset < self.next;
+        if !may {
+            self.results.push_back((offset, members));
+        }
+        may
+    }
+
+    /// The next result that has waited, if its message is in the output now.
+    pub fn answerable(&mut self) -> Option<(u64, u32)> {
+        let next = self.next;
+        self.results.pop_front_if(|(offset, _)| *offset < next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{
+        position::{Epoch, HistoryLimits},
+        share::Share,
+    };
+    use super::*;
+
+    const EPOCH: Epoch = Epoch(7);
+
+    fn publish(history: &RoomHistory) -> Broadcast {
+        let memory = Arc::default();
+        history.publish(Instant::now(), |at| Broadcast::kept("1", at, false, false, &memory))
+    }
+
+    /// A history with the messages from 4 to 9.
+    fn history() -> Arc<RoomHistory> {
+        let limits = HistoryLimits { messages: 6, ..HistoryLimits::NONE };
+        let history = Arc::new(RoomHistory::new(EPOCH, limits, &Arc::new(Share::default())));
+        (1..=9).for_each(|_| drop(publish(&history)));
+        history
+    }
+
+    fn join(history: &Arc<RoomHistory>, asked: Option<(Option<u64>, u64)>) -> (Follower, Start) {
+        let asked = asked.map(|(epoch, offset)| Asked { epoch: epoch.map(Epoch), offset });
+        Follower::join(history, asked, Instant::now())
+    }
+
+    /// Takes what it gets: offsets of messages, and negative ones of gaps.
+    fn take(follower: &mut Follower) -> Vec<i64> {
+        let mut all = Vec::new();
+        while let Some(step) = follower.next(None) {
+            all.push(match &step {
+                Step::Message(message) => message.position().unwrap().offset as i64,
+                Step::Gap(position) => -(position.offset as i64),
+            });
+            follower.took(&step);
+        }
+        all
+    }
+
+    #[test]
+    fn a_member_gets_what_follows_its_position_or_a_gap() {
+        let history = history();
+        let start = |asked| {
+            let (mut follower, Start { position, has_gap }) = join(&history, asked);
+            (position.offset, has_gap, take(&mut follower).first().copied())
+        };
+        assert_eq!(start(None), (9, false, None), "from now on");
+        assert_eq!(start(Some((Some(7), 9))), (9, false, None), "nothing is missing");
+        assert_eq!(start(Some((Some(7), 6))), (6, false, Some(7)));
+        assert_eq!(start(Some((Some(7), 3))), (3, false, Some(4)), "all that is kept");
+        assert_eq!(start(Some((Some(7), 2))), (3, true, Some(4)), "message 3 is gone");
+        assert_eq!(start(Some((Some(7), 10))), (9, true, None), "a position that never was");
+        assert_eq!(start(Some((Some(7), u64::MAX))), (9, true, None));
+        assert_eq!(start(Some((Some(8), 6))), (3, true, Some(4)), "another history");
+        assert_eq!(start(Some((None, 0))), (3, true, Some(4)));
+        let share = history.share();
+        assert_eq!((share.recoveries.get(), share.failed_recoveries.get()), (3, 5));
+        assert_eq!(share.recovered.get(), 3 + 6 + 6 + 6 + 6);
+    }
+
+    #[test]
+    fn a_push_is_for_a_member_once_and_in_order() {
+        let history = history();
+        let (mut follower, _) = join(&history, None);
+        let [ten, eleven] = [publish(&history), publish(&history)];
+        let other = RoomHistory::new(Epoch(8), HistoryLimits::NONE, &Arc::new(Share::default()));
+        assert!(!follower.hears(&publish(&other)) && !follower.is_behind(), "of another history");
+        assert!(follower.hears(&eleven) && take(&mut follower) == [10, 11], "it reads the first");
+        assert!(follower.hears(&ten) && !follower.is_behind());
+        let (mut late, _) = join(&history, None);
+        assert!(!late.hears(&ten) && !late.hears(&eleven), "from before it joined");
+        publish(&history);
+        late.looks();
+        assert_eq!(take(&mut late), [12]);
+        assert!(follower.next(Some(&ten)).is_none());
+    }
+
+    #[test]
+    fn what_is_gone_before_a_member_has_it_is_one_gap() {
+        let history = history();
+        let (mut follower, _) = join(&history, Some((Some(7), 5)));
+        (0..10).for_each(|_| assert!(follower.hears(&publish(&history))));
+        assert_eq!(take(&mut follower), [-13, 14, 15, 16, 17, 18, 19]);
+        assert_eq!((history.share().gaps.get(), history.share().recovered.get()), (1, 0));
+    }
+
+    #[test]
+    fn a_result_waits_for_its_message() {
+        let history = history();
+        let (mut follower, _) = join(&history, Some((Some(7), 7)));
+        assert!(follower.hears(&publish(&history)));
+        assert!(!follower.may_answer(10, 3) && follower.answerable().is_none());
+        assert_eq!(take(&mut follower), [8, 9, 10]);
+        assert_eq!((follower.answerable(), follower.answerable()), (Some((10, 3)), None));
+        assert!(follower.may_answer(10, 3));
+    }
+}

@@ -1,0 +1,209 @@
+//! The history of one room.
+
+use super::{
+    log::Log,
+    position::{Epoch, HistoryLimits, Position},
+    share::{Part, Share},
+};
+use crate::hub::broadcast::Broadcast;
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
+};
+
+/// What a history needs beside its messages, in bytes, about.
+const OWN: usize = 512;
+
+/// The history of one room, for all cores.
+#[derive(Debug)]
+pub(in super::super) struct RoomHistory {
+    epoch: Epoch,
+    inside: Mutex<Inside>,
+    share: Arc<Share>,
+}
+
+#[derive(Debug)]
+struct Inside {
+    log: Log<Broadcast>,
+    limits: HistoryLimits,
+    part: Part,
+}
+
+/// Which messages a history has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Extent {
+    pub epoch: Epoch,
+    /// The offset of the oldest message, or of the next one if there is none.
+    pub oldest: u64,
+    /// The offset of the newest message, or of the last one if there is none.
+    pub top: u64,
+}
+
+/// What a reader of a history asks for.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Page {
+    /// The messages behind this offset, or before it if `is_reverse`; `None`: from the beginning, or from the end.
+    pub since: Option<u64>,
+    /// Maximum number of messages.
+    pub messages: usize,
+    /// Bytes of messages from which on no more follow.
+    pub bytes: usize,
+    /// From the newest to the oldest.
+    pub is_reverse: bool,
+}
+
+impl RoomHistory {
+    pub(super) fn new(epoch: Epoch, limits: HistoryLimits, share: &Arc<Share>) -> RoomHistory {
+        let mut inside = Inside { log: Log::default(), limits, part: Part::new(share) };
+        inside.note();
+        RoomHistory { epoch, inside: Mutex::new(inside), share: Arc::clone(share) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inside> {
+        // Nothing panics while holding the lock.
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The counters of all histories.
+    pub(super) fn share(&self) -> &Share {
+        &self.share
+    }
+
+    pub(super) fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// Limits it from now on.
+    pub fn limit(&self, limits: HistoryLimits) {
+        self.lock().limits = limits;
+    }
+
+    /// Adds a message. `frame` makes it with its position. The publisher must then post it to the room: members
+    /// read the history only if a push says that there is something. It may be gone from the history at once, if there
+    /// is no memory for it.
+    pub fn publish(&self, now: Instant, frame: impl FnOnce(Position) -> Broadcast) -> Broadcast {
+        let mut inside = self.lock();
+        let position = Position { epoch: self.epoch, offset: inside.log.top() + 1 };
+        let message = frame(position);
+        let Inside { log, limits, .. } = &mut *inside;
+        log.append(message.clone(), message.footprint(), now);
+        log.keep(limits.messages);
+        log.expire(limits.time, now);
+        inside.note();
+        while !inside.part.fits() && inside.log.size().0 > 0 {
+            inside.log.remove_oldest();
+            inside.note();
+        }
+        message
+    }
+
+    /// Which messages it has `now`.
+    pub(super) fn extent(&self, now: Instant) -> Extent {
+        let mut inside = self.lock();
+        inside.expire(now);
+        Extent { epoch: self.epoch, oldest: inside.log.oldest(), top: inside.log.top() }
+    }
+
+    /// The offset of the newest message.
+    pub(super) fn top(&self) -> u64 {
+        self.lock().log.top()
+    }
+
+    /// The message with this offset, or the offset of the oldest one if it is gone.
+    pub(super) fn get(&self, offset: u64) -> Result<Broadcast, u64> {
+        let inside = self.lock();
+        inside.log.get(offset).cloned().ok_or(inside.log.oldest())
+    }
+
+    /// The position of its newest message, and messages. `None` if some that were asked for are gone.
+    pub fn page(&self, page: Page, now: Instant) -> (Position, Option<Vec<Broadcast>>) {
+        let mut inside = self.lock();
+        inside.expire(now);
+        let Inside { log, .. } = &*inside;
+        let (oldest, top) = (log.oldest(), log.top());
+        let position = Position { epoch: self.epoch, offset: top };
+        let is_gone = match page.since {
+            Some(since) if page.is_reverse => since > top + 1,
+            Some(since) => since > top || since + 1 < oldest,
+            None => false,
+        };
+        if is_gone {
+            return (position, None);
+        }
+        let next = |offset: u64| {
+            if page.is_reverse { offset.checked_sub(1) } else { offset.checked_add(1) }
+        };
+        let first = match page.since {
+            Some(since) => next(since),
+            None if page.is_reverse => Some(top),
+            None => Some(oldest),
+        };
+        let offsets = std::iter::successors(first, |offset| next(*offset));
+        let mut bytes = 0;
+        let messages = offsets.map_while(|offset| log.get(offset)).take(page.messages);
+        let fitting = messages.take_while(|message| {
+            let fits = bytes < page.bytes;
+            bytes += message.payload().len();
+            fits
+        });
+        (position, Some(fitting.cloned().collect()))
+    }
+
+    /// Removes what is too old. Returns whether nothing is left, and how long messages are kept.
+    pub(super) fn expire(&self, now: Instant) -> (bool, HistoryLimits) {
+        let mut inside = self.lock();
+        inside.expire(now);
+        (inside.log.size().0 == 0, inside.limits)
+    }
+}
+
+impl Inside {
+    fn expire(&mut self, now: Instant) {
+        self.log.expire(self.limits.time, now);
+        self.note();
+    }
+
+    /// Notes its size.
+    fn note(&mut self) {
+        let (messages, bytes) = self.log.size();
+        let own = OWN + messages * Log::<Broadcast>::EACH;
+        self.part.set(messages, bytes + OWN, own);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_has_messages_in_either_direction_or_says_that_some_are_gone() {
+        let share = Arc::new(Share::default());
+        let limits = HistoryLimits { messages: 5, ..HistoryLimits::NONE };
+        let (history, now) = (RoomHistory::new(Epoch(7), limits, &share), Instant::now());
+        for n in 1..=9 {
+            let memory = Arc::default();
+            history.publish(now, |at| Broadcast::kept(&n.to_string(), at, false, false, &memory));
+        }
+        let read = |since, messages, bytes, is_reverse| {
+            let (top, page) = history.page(Page { since, messages, bytes, is_reverse }, now);
+            assert_eq!(top.offset, 9);
+            let number = |one: Broadcast| {
+                let number: u64 = str::from_utf8(one.payload()).unwrap().parse().unwrap();
+                assert_eq!(number, one.position().unwrap().offset);
+                number
+            };
+            page.map(|page| page.into_iter().map(number).collect::<Vec<_>>())
+        };
+        assert_eq!(read(None, 9, 99, false), Some(vec![5, 6, 7, 8, 9]));
+        assert_eq!(read(None, 2, 99, false), Some(vec![5, 6]));
+        assert_eq!(read(None, 2, 99, true), Some(vec![9, 8]));
+        assert_eq!(read(Some(6), 2, 99, false), Some(vec![7, 8]));
+        assert_eq!(read(Some(8), 9, 99, true), Some(vec![7, 6, 5]));
+        assert_eq!(read(Some(4), 9, 3, false), Some(vec![5, 6, 7]), "three bytes are enough");
+        assert_eq!(read(Some(9), 9, 99, false), Some(vec![]));
+        assert_eq!(read(Some(3), 9, 99, false), None, "4 is gone");
+        assert_eq!(read(Some(10), 9, 99, false), None);
+        assert_eq!(read(Some(u64::MAX), 9, 99, false), None);
+        assert_eq!(read(Some(0), 9, 99, true), Some(vec![]));
+    }
+}

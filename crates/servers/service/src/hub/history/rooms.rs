@@ -1,0 +1,305 @@
+//! The histories of all rooms: of those with members, and for a while of those without.
+
+use super::{
+    position::{Epoch, HistoryLimits},
+    room::RoomHistory,
+    share::Share,
+};
+use regatta_engine::{Memory, RoomName};
+use std::{
+    collections::{BTreeMap, HashMap},
+    hash::{BuildHasher, RandomState},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Instant,
+};
+
+/// Maximum number of rooms without members whose history is kept.
+pub(in super::super) const IDLE_ROOMS: usize = 10_000;
+/// How many rooms are looked at each time.
+const LOOKS: usize = 64;
+
+/// The histories of all rooms.
+#[derive(Debug)]
+pub(in super::super) struct Histories {
+    inside: Mutex<Rooms>,
+    share: Arc<Share>,
+    /// Random: the first epoch.
+    seed: u64,
+    /// There was a room with a history.
+    is_used: AtomicBool,
+}
+
+/// The rooms that have a history.
+#[derive(Debug, Default)]
+struct Rooms {
+    all: HashMap<RoomName, Entry>,
+    /// When each of them is looked at, with its number.
+    looks: BTreeMap<(Instant, u64), RoomName>,
+    /// Those without members, by when their last member left.
+    idle: BTreeMap<u64, RoomName>,
+    /// The last number of a room, or of a leave.
+    number: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    history: Arc<RoomHistory>,
+    /// The next look.
+    look: (Instant, u64),
+    /// Its number among those without members, if it has none.
+    idle: Option<u64>,
+    /// It had no members at the last look, and has had none since.
+    was_idle: bool,
+}
+
+impl Default for Histories {
+    fn default() -> Self {
+        Histories::new(Arc::default())
+    }
+}
+
+impl Histories {
+    /// No room has a history yet. `memory`: where messages are charged.
+    pub fn new(memory: Arc<Memory>) -> Histories {
+        Histories {
+            inside: Mutex::default(),
+            share: Arc::new(Share::new(memory)),
+            seed: RandomState::new().hash_one(0),
+            is_used: AtomicBool::new(false),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Rooms> {
+        // Nothing panics while holding the lock.
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether no room has had a history.
+    pub fn are_unused(&self) -> bool {
+        !self.is_used.load(Relaxed)
+    }
+
+    /// The history of a room that gets its first member; `None` if it should have none.
+    pub fn open(
+        &self,
+        room: &RoomName,
+        limits: HistoryLimits,
+        now: Instant,
+    ) -> Option<Arc<RoomHistory>> {
+        if !limits.are_kept() {
+            return None;
+        }
+        let mut rooms = self.lock();
+        let Rooms { all, idle, .. } = &mut *rooms;
+        if let Some(entry) = all.get_mut(room) {
+            entry.was_idle = false;
+            entry.idle.take().and_then(|number| idle.remove(&number));
+            entry.history.limit(limits);
+            return Some(Arc::clone(&entry.history));
+        }
+        Some(self.add(&mut rooms, room, limits, now))
+    }
+
+    /// The history of a room without members, to which a backend publishes; `None` if it should have none.
+    pub fn open_idle(
+        &self,
+        room: &RoomName,
+        limits: HistoryLimits,
+        now: Instant,
+    ) -> Option<Arc<RoomHistory>> {
+        if !limits.are_kept() {
+            return None;
+        }
+        let mut rooms = self.lock();
+        if let Some(entry) = rooms.all.get(room) {
+            entry.history.limit(limits);
+            return Some(Arc::clone(&entry.history));
+        }
+        let history = self.add(&mut rooms, room, limits, now);
+        rooms.leave(room);
+        Some(history)
+    }
+
+    fn add(
+        &self,
+        rooms: &mut Rooms,
+        room: &RoomName,
+        limits: HistoryLimits,
+        now: Instant,
+    ) -> Arc<RoomHistory> {
+        self.is_used.store(true, Relaxed);
+        rooms.number += 1;
+        // No two numbers have the same.
+        let epoch = Epoch(mixed(self.seed.wrapping_add(rooms.number)));
+        let history = Arc::new(RoomHistory::new(epoch, limits, &self.share));
+        let look = (now + limits.time, rooms.number);
+        let entry = Entry { history: Arc::clone(&history), look, idle: None, was_idle: false };
+        rooms.all.insert(room.clone(), entry);
+        rooms.looks.insert(look, room.clone());
+        history
+    }
+
+    /// The last member of a room has left.
+    pub fn close(&self, room: &RoomName) {
+        self.lock().leave(room);
+    }
+
+    /// Frees what has become too old in some of the rooms, if there are any: in each once in the time for which it
+    /// keeps messages. A room that had no members all that time, and has no messages, loses its history.
+    pub fn tidy(&self, now: Instant) {
+        let mut rooms = self.lock();
+        for _ in 0..LOOKS {
+            let first = rooms.looks.first_entry().filter(|first| first.key().0 <= now);
+            let Some(((_, number), room)) = first.map(|first| first.remove_entry()) else { return };
+            let Some(entry) = rooms.all.get_mut(&room) else { continue };
+            let (is_empty, limits) = entry.history.expire(now);
+            let is_over = is_empty && entry.was_idle;
+            entry.was_idle = entry.idle.is_some();
+            entry.look = (now + limits.time, number);
+            let look = entry.look;
+            if is_over {
+                rooms.remove(&room);
+            } else {
+                rooms.looks.insert(look, room);
+            }
+        }
+    }
+
+    /// Calls `family` with each family of metrics.
+    pub fn metrics(&self, family: &mut impl FnMut(&str, &str, &str, &[(&str, u64)])) {
+        let share = &self.share;
+        let rooms = self.lock().all.len() as u64;
+        let help = "Rooms whose messages are kept, with or without members.";
+        family("history_rooms", "gauge", help, &[("", rooms)]);
+        let messages = [("", share.messages() as u64)];
+        family("history_messages", "gauge", "Messages that are kept.", &messages);
+        let bytes = [("", share.bytes() as u64)];
+        family("history_bytes", "gauge", "Memory of kept messages.", &bytes);
+        let joins = [
+            ("{recovered=\"false\"}", share.failed_recoveries.get() as u64),
+            ("{recovered=\"true\"}", share.recoveries.get() as u64),
+        ];
+        let help = "Members that named a position when they joined, and got all behind it or not.";
+        family("recoveries_total", "counter", help, &joins);
+        let recovered = [("", share.recovered.get() as u64)];
+        let help = "Messages that members got although these were sent before they joined.";
+        family("recovered_messages_total", "counter", help, &recovered);
+        let gaps = [("", share.gaps.get() as u64)];
+        let help = "Gaps of members that were too slow for the history of their room.";
+        family("gaps_total", "counter", help, &gaps);
+    }
+}
+
+impl Rooms {
+    /// A room has no members.
+    fn leave(&mut self, room: &RoomName) {
+        self.number += 1;
+        let number = self.number;
+        let Some(entry) = self.all.get_mut(room) else { return };
+        entry.idle = Some(number);
+        self.idle.insert(number, room.clone());
+        if self.idle.len() > IDLE_ROOMS
+            && let Some((_, oldest)) = self.idle.pop_first()
+        {
+            self.remove(&oldest);
+        }
+    }
+
+    fn remove(&mut self, room: &RoomName) {
+        let Some(entry) = self.all.remove(room) else { return };
+        entry.idle.and_then(|number| self.idle.remove(&number));
+        self.looks.remove(&entry.look);
+    }
+}
+
+/// A number that shows nothing of its neighbours (the output function of SplitMix64, which is a bijection).
+fn mixed(number: u64) -> u64 {
+    let number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    number ^ (number >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hub::broadcast::Broadcast;
+    use std::time::Duration;
+
+    const LIMITS: HistoryLimits = HistoryLimits { messages: 10, time: Duration::from_secs(60) };
+
+    fn publish(history: &RoomHistory, now: Instant) -> u64 {
+        let memory = Arc::default();
+        let push = history.publish(now, |at| Broadcast::kept("1", at, false, false, &memory));
+        push.position().unwrap().offset
+    }
+
+    fn find(histories: &Histories, room: &RoomName) -> Option<Arc<RoomHistory>> {
+        histories.lock().all.get(room).map(|entry| Arc::clone(&entry.history))
+    }
+
+    #[test]
+    fn a_room_without_members_keeps_its_history_for_its_time() {
+        let (histories, room, start) = (Histories::default(), RoomName::of("a"), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        assert!(histories.open(&room, HistoryLimits::NONE, start).is_none());
+        assert!(histories.are_unused());
+        let first = histories.open(&room, LIMITS, start).unwrap();
+        assert_eq!(publish(&first, start), 1);
+        histories.close(&room);
+        let again = histories.open_idle(&room, LIMITS, at(50)).unwrap();
+        assert_eq!(publish(&again, at(50)), 2, "a backend publishes");
+        assert!(Arc::ptr_eq(&first, &histories.open(&room, LIMITS, at(59)).unwrap()));
+        histories.close(&room);
+        // Each look is 60 s after the one before.
+        histories.tidy(at(60));
+        assert_eq!(histories.share.messages(), 1, "the second is not too old");
+        histories.tidy(at(119));
+        assert_eq!(histories.share.messages(), 1, "it is not looked at");
+        assert!(Arc::ptr_eq(&first, &find(&histories, &room).unwrap()));
+        histories.tidy(at(120));
+        assert_eq!(histories.share.messages(), 0);
+        assert!(find(&histories, &room).is_none() && histories.lock().idle.is_empty());
+        let again = histories.open(&room, LIMITS, at(121)).unwrap();
+        assert_eq!(publish(&again, at(121)), 1);
+        assert_ne!(first.epoch(), again.epoch());
+    }
+
+    #[test]
+    fn a_room_with_members_frees_what_is_too_old_although_nobody_speaks() {
+        let (histories, start) = (Histories::default(), Instant::now());
+        let (loud, silent) = (RoomName::of("loud"), RoomName::of("silent"));
+        let loud = histories.open(&loud, LIMITS, start).unwrap();
+        publish(&histories.open(&silent, LIMITS, start).unwrap(), start);
+        let later = start + Duration::from_secs(61);
+        publish(&loud, later);
+        histories.tidy(later);
+        histories.tidy(later + LIMITS.time);
+        assert!(find(&histories, &silent).is_some(), "it has members");
+        assert_eq!(histories.share.messages(), 0);
+    }
+
+    #[test]
+    fn rooms_without_members_are_limited_and_the_first_that_was_left_goes_first() {
+        let (histories, now) = (Histories::default(), Instant::now());
+        let room = |n: usize| RoomName::of(&n.to_string());
+        for n in 0..=IDLE_ROOMS {
+            histories.open_idle(&room(n), LIMITS, now);
+            histories.open(&room(0), LIMITS, now);
+            histories.close(&room(0));
+        }
+        assert!(find(&histories, &room(0)).is_some() && find(&histories, &room(1)).is_none());
+        let count = |rooms: &Rooms| (rooms.all.len(), rooms.idle.len(), rooms.looks.len());
+        assert_eq!(count(&histories.lock()), (IDLE_ROOMS, IDLE_ROOMS, IDLE_ROOMS));
+        // A room with members does not count.
+        histories.open(&room(1), LIMITS, now);
+        assert_eq!(count(&histories.lock()), (IDLE_ROOMS + 1, IDLE_ROOMS, IDLE_ROOMS + 1));
+        for look in 1..=2 {
+            let later = now + LIMITS.time * look;
+            (0..IDLE_ROOMS).for_each(|_| histories.tidy(later));
+        }
+        assert_eq!(count(&histories.lock()), (1, 0, 1));
+    }
+}

@@ -1,0 +1,79 @@
+//! A member that joins while others publish. On `green`, `async` and `threads`, a join is carried out after the call of
+//! the session, so a push in between does not reach it.
+
+use crate::hub::OPENING;
+use regatta_engine::{Context, Flow, Now, Post, Session, SessionFactory};
+use regatta_proto::websocket::Frame;
+use regatta_service::hub::{Broadcast, HistoryLimits, Hub, Member, Settings};
+use std::time::Instant;
+
+/// A session without its engine: what it has posted is not carried out.
+struct Alone {
+    member: Member,
+    out: Vec<u8>,
+    posts: Vec<Post<Broadcast>>,
+}
+
+impl Alone {
+    fn joins(hub: &Hub) -> Alone {
+        let (member, out, posts) = (hub.session(now()), Vec::new(), Vec::new());
+        let mut alone = Alone { member, out, posts };
+        alone.receives(OPENING);
+        alone
+    }
+
+    fn call(&mut self, what: impl FnOnce(&mut Member, &mut Context<'_, Member>) -> Flow) {
+        let Alone { member, out, posts } = self;
+        let flow = what(member, &mut Context { now: now(), local: &mut (), out, posts });
+        assert_eq!(flow, Flow::Continue);
+    }
+
+    fn receives(&mut self, bytes: &[u8]) {
+        self.call(|member, context| member.on_bytes(context, &mut bytes.to_vec()));
+    }
+
+    /// Broadcasts this number. Returns what is pushed to the others.
+    fn says(&mut self, payload: usize) -> Broadcast {
+        let text = format!(r#"{{"type":"broadcast","payload":{payload}}}"#);
+        let mut bytes = Vec::new();
+        Frame::text(text.as_bytes()).write_masked([1, 2, 3, 4], &mut bytes);
+        self.receives(&bytes);
+        match self.posts.pop() {
+            Some(Post::Counted(push, _)) => push,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// How often it has received this number.
+    fn has(&self, payload: usize) -> usize {
+        let text = format!(r#""payload":{payload},"offset":"#);
+        self.out.windows(text.len()).filter(|part| *part == text.as_bytes()).count()
+    }
+}
+
+fn now() -> Now {
+    Now { instant: Instant::now(), unix_s: 0 }
+}
+
+#[test]
+fn a_message_between_the_position_of_a_member_and_its_join_is_delivered_once() {
+    for reaches_it in [false, true] {
+        let mut settings = Settings::default();
+        settings.limits.history = HistoryLimits { messages: 9, ..HistoryLimits::NONE };
+        let hub = Hub::new(settings);
+        let mut speaker = Alone::joins(&hub);
+        speaker.says(1);
+        let mut member = Alone::joins(&hub);
+        let push = speaker.says(2);
+        if reaches_it {
+            member.member.on_push(now(), &push, &mut member.out);
+        }
+        // Its join is carried out, and it is called before it waits.
+        assert!(member.member.alarm().is_some_and(|at| at <= Instant::now()));
+        member.call(|member, context| member.on_alarm(context));
+        assert_eq!(member.member.wants_drained(), !reaches_it);
+        member.call(|member, context| member.on_drained(context));
+        assert_eq!((member.has(1), member.has(2)), (0, 1), "from before it joined, and after");
+        assert!(!member.member.wants_drained());
+    }
+}
