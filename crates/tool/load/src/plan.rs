@@ -345,6 +345,14 @@ impl Plan {
         if churns && self.pipeline > 1 {
             return refuse("with a connection per request, the pipeline must be 1".into());
         }
+        if self.pipeline > 1 && self.workload.is_sequential() {
+            return refuse(format!(
+                "the workload {} has conversations, whose steps follow one another, but the server \
+                 processes {} requests of a connection at the same time: use a pipeline of 1",
+                self.workload.name(),
+                self.pipeline
+            ));
+        }
         if let Drive::Burst(Burst { instances, .. }) = self.drive
             && (instances == 0 || !self.connections.is_multiple_of(instances as usize))
         {

@@ -23,7 +23,7 @@ use crate::{
 };
 use regatta_record::{Arrivals, Drive};
 use regatta_script::Dialect;
-use std::num::NonZeroU32;
+use std::{collections::VecDeque, num::NonZeroU32};
 
 /// Grace period: requests that were due in the window may still be written for at most this long after
 /// it, so that a momentary queue is not cut off.
@@ -57,6 +57,8 @@ pub(in crate::running::worker) struct Open {
     spin: Nanos,
     /// All outstanding requests, by their place in [`Times`].
     asked: Vec<Asked>,
+    /// The intended send times of requests that must be sent again.
+    again: VecDeque<Nanos>,
 }
 
 /// A request that was written.
@@ -87,6 +89,7 @@ impl Open {
             timeout: plan.timeout.as_nanos() as Nanos,
             spin: plan.spin.as_nanos() as Nanos,
             asked: vec![Asked::default(); share.places],
+            again: VecDeque::new(),
         }
     }
 
@@ -184,6 +187,9 @@ impl Open {
             self.due = Nanos::MAX;
         }
         self.sends_until = 0;
+        for intended in std::mem::take(&mut self.again) {
+            self.window.count(intended).lost += 1;
+        }
         while !self.is_over() {
             self.give_up(now);
         }
@@ -232,6 +238,9 @@ impl Open {
         }
         loop {
             worker.now = clock::now();
+            if const { D::MULTIPLEXED } && !Open::send_again(worker) {
+                return;
+            }
             let open = &mut worker.drive;
             if open.window.is_stage_over(worker.now) {
                 open.window.next_stage(worker.now, worker.count.spun_ns);
@@ -250,23 +259,60 @@ impl Open {
                 continue;
             }
             let Some((slot, since)) = open.turns.next() else { return };
+            let depth = worker.depth_of(slot);
             let connection = &worker.connections[slot as usize];
             let owed = connection.cursor.owed();
             let closed = connection.state == State::Closed;
-            if !closed && (connection.state != State::Open || owed >= worker.depth) {
+            if !closed && (connection.state != State::Open || owed >= depth) {
                 continue;
             }
+            let open = &mut worker.drive;
             let intended = open.take();
             open.writes(intended, since, worker.now, worker.times.next_place(&connection.sent));
             if closed {
                 worker.connect_in_turn(slot);
                 continue;
             }
-            if owed + 1 < worker.depth {
+            if owed + 1 < depth {
                 open.turns.freed(slot, since);
             }
             worker.ask(slot, 1);
         }
+    }
+
+    /// Sends the requests again that were not processed before an announced close, while connections are
+    /// free. Their latency still starts at the intended send. Returns whether none is left.
+    fn send_again<D: Dialect>(worker: &mut Worker<'_, D, Self>) -> bool {
+        let now = worker.now;
+        while let Some(&intended) = worker.drive.again.front() {
+            let open = &mut worker.drive;
+            if now >= open.sends_until || intended.saturating_add(open.timeout) < now {
+                open.again.pop_front();
+                open.window.count(intended).lost += 1;
+                continue;
+            }
+            let Some((slot, since)) = open.turns.next() else { return false };
+            let depth = worker.depth_of(slot);
+            let connection = &worker.connections[slot as usize];
+            let owed = connection.cursor.owed();
+            let closed = connection.state == State::Closed;
+            if !closed && (connection.state != State::Open || owed >= depth) {
+                continue;
+            }
+            let place = worker.times.next_place(&connection.sent);
+            let open = &mut worker.drive;
+            open.again.pop_front();
+            open.asked[place] = Asked { intended, free: since.max(intended) };
+            if closed {
+                worker.connect_in_turn(slot);
+                continue;
+            }
+            if owed + 1 < depth {
+                open.turns.freed(slot, since);
+            }
+            worker.ask(slot, 1);
+        }
+        true
     }
 }
 
@@ -373,7 +419,7 @@ impl Driver for Open {
     }
 
     fn has_due(&self) -> bool {
-        !self.is_over()
+        !self.is_over() || !self.again.is_empty()
     }
 
     fn connects<T>(&mut self, _slot: u32, connection: &Connection<T>, times: &Times) {
@@ -395,6 +441,21 @@ impl Driver for Open {
 
     fn answered_wrong<T>(&mut self, _: u32, of: &Connection<T>, times: &Times, _: Nanos) {
         self.no_reply(times, &of.sent, 1, false);
+    }
+
+    fn one_timed_out<T>(&mut self, _: u32, of: &Connection<T>, times: &Times, _: Nanos) {
+        self.no_reply(times, &of.sent, 1, true);
+    }
+
+    fn not_processed<T>(&mut self, _: u32, of: &Connection<T>, times: &Times) {
+        let asked = std::mem::take(&mut self.asked[times.oldest_place(&of.sent)]);
+        if asked.intended > 0 {
+            self.again.push_back(asked.intended);
+        }
+    }
+
+    fn exchanges_places(&mut self, one: usize, other: usize) {
+        self.asked.swap(one, other);
     }
 
     fn count_slice(&mut self, count: &mut Count) {
