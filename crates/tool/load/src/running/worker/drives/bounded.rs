@@ -70,7 +70,7 @@ impl Driver for Bounded {
     fn answered<D: Dialect>(worker: &mut Worker<'_, D, Self>, slot: u32, replies: u32) {
         let connection = &mut worker.connections[slot as usize];
         if connection.state == State::Unanswered && connection.extra {
-            connection.sent.clear();
+            worker.times.pop_run(&mut connection.sent, replies);
             return;
         }
         worker.drive.left += replies;

@@ -5,6 +5,8 @@
 //! connection whose close the server announced counts as free: the request reopens it. The queue is the
 //! schedule itself, so it takes no memory. Requests that queue for longer than the timeout are given up.
 
+mod again;
+
 use super::{timetable::Timetable, turns::Turns};
 use crate::{
     Plan, Until,
@@ -278,41 +280,6 @@ impl Open {
             }
             worker.ask(slot, 1);
         }
-    }
-
-    /// Sends the requests again that were not processed before an announced close, while connections are
-    /// free. Their latency still starts at the intended send. Returns whether none is left.
-    fn send_again<D: Dialect>(worker: &mut Worker<'_, D, Self>) -> bool {
-        let now = worker.now;
-        while let Some(&intended) = worker.drive.again.front() {
-            let open = &mut worker.drive;
-            if now >= open.sends_until || intended.saturating_add(open.timeout) < now {
-                open.again.pop_front();
-                open.window.count(intended).lost += 1;
-                continue;
-            }
-            let Some((slot, since)) = open.turns.next() else { return false };
-            let depth = worker.depth_of(slot);
-            let connection = &worker.connections[slot as usize];
-            let owed = connection.cursor.owed();
-            let closed = connection.state == State::Closed;
-            if !closed && (connection.state != State::Open || owed >= depth) {
-                continue;
-            }
-            let place = worker.times.next_place(&connection.sent);
-            let open = &mut worker.drive;
-            open.again.pop_front();
-            open.asked[place] = Asked { intended, free: since.max(intended) };
-            if closed {
-                worker.connect_in_turn(slot);
-                continue;
-            }
-            if owed + 1 < depth {
-                open.turns.freed(slot, since);
-            }
-            worker.ask(slot, 1);
-        }
-        true
     }
 }
 
