@@ -28,6 +28,7 @@ fn what_cannot_be_sent_over_http2_is_refused_with_the_reason() {
         ),
         (vec![url, "--http2", "--slow", "headers"], "cannot be used with"),
         (vec![url, "--http2", "-p", "2", "--workload", steps], "use a pipeline of 1"),
+        (vec![url, "--http2", "-c", "100", "-p", "60000"], "more than 4194304 outstanding"),
     ] {
         let output = load(&args);
         let printed = String::from_utf8(output.stderr).unwrap();

@@ -184,6 +184,8 @@ impl Plan {
     pub const MAX_OUTSTANDING: usize = 1 << 26;
     /// Maximum of [`Plan::timeout`]. The latency histogram covers twice that.
     pub const MAX_TIMEOUT: Duration = Duration::from_secs(120);
+    /// The same if replies may come in any order: each takes about 250 bytes.
+    pub const MAX_STREAMS: usize = 1 << 22;
     /// Maximum number of requests per second of an open loop: several times what a few threads can send.
     pub const MAX_RATE: u32 = 10_000_000;
     /// A good value for [`Plan::spin`] on a CPU that only the load uses.
@@ -331,15 +333,15 @@ impl Plan {
                 Self::MAX_PIPELINE
             ));
         }
-        let outstanding = self.connections.saturating_mul(self.pipeline);
-        if outstanding.saturating_add(self.idle).saturating_add(self.passing)
-            > Self::MAX_OUTSTANDING
-        {
+        let multiplexed = self.workload.is_multiplexed();
+        let most = if multiplexed { Self::MAX_STREAMS } else { Self::MAX_OUTSTANDING };
+        // Streams take memory on idle connections, too.
+        let busy = self.connections + if multiplexed { self.idle } else { 0 };
+        let outstanding = busy.saturating_mul(self.pipeline);
+        if outstanding.saturating_add(self.idle).saturating_add(self.passing) > most {
             return refuse(format!(
-                "{} connections with {} requests each are more than {} outstanding requests",
-                self.connections,
-                self.pipeline,
-                Self::MAX_OUTSTANDING
+                "{} connections with {} requests each are more than {most} outstanding requests",
+                self.connections, self.pipeline,
             ));
         }
         if churns && self.pipeline > 1 {

@@ -183,6 +183,16 @@ macro_rules! table {
                 Err(format!("the protocol {protocol:?} is not supported"))
             }
 
+            /// Whether replies may come in another order than their requests: see
+            /// [`Dialect::MULTIPLEXED`].
+            pub fn is_multiplexed(&self) -> bool {
+                match self { $(
+                    Workload::$Name(_) => {
+                        <<$Protocol as Protocol>::Asks as Asks>::Dialect::MULTIPLEXED
+                    }
+                )* }
+            }
+
             /// Whether the requests of a connection must be answered one after the other: see
             /// [`Asks::is_sequential`].
             pub fn is_sequential(&self) -> bool {

@@ -128,9 +128,11 @@ pub(super) trait Driver: Sized {
         self.answered_wrong(slot, of, times, now);
     }
 
-    /// The oldest request of a connection was not processed, and must be sent again.
-    fn not_processed<T>(&mut self, slot: u32, _of: &Connection<T>, _times: &Times) {
+    /// The oldest request of a connection was not processed, and must be sent again. Returns whether it
+    /// will be, while the load sends requests.
+    fn not_processed<T>(&mut self, slot: u32, _of: &Connection<T>, _times: &Times) -> bool {
         self.takes_back(slot, 1);
+        true
     }
 
     /// Two places of [`Times`] exchange their requests.

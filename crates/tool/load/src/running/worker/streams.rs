@@ -5,6 +5,7 @@
 use super::{driver::Driver, loss::Loss, state::Worker};
 use crate::{
     clock::Nanos,
+    running::shared::Phase,
     sockets::{connection::State, socket},
 };
 use regatta_script::{Dialect, Turn, Unanswered};
@@ -72,7 +73,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
     }
 
     /// Settles the requests that ended without a reply. Returns whether there were any.
-    fn settle_unanswered(&mut self, slot: u32) -> bool {
+    pub(super) fn settle_unanswered(&mut self, slot: u32) -> bool {
         let mut any = false;
         loop {
             let connection = &mut self.connections[slot as usize];
@@ -90,9 +91,10 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         let connection = &mut self.connections[slot as usize];
         match why {
             Unanswered::NotProcessed => {
-                self.drive.not_processed(slot, connection, &self.times);
+                let again = self.drive.not_processed(slot, connection, &self.times);
                 self.times.pop_run(&mut connection.sent, 1);
-                self.count.sent_again += 1;
+                let sends = V::SCHEDULED || self.phase <= Phase::Measuring;
+                self.count.sent_again += u64::from(again && sends);
                 self.left += 1;
                 return;
             }

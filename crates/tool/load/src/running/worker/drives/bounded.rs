@@ -93,8 +93,9 @@ impl Driver for Bounded {
         }
     }
 
-    fn not_processed<T>(&mut self, slot: u32, of: &Connection<T>, times: &Times) {
+    fn not_processed<T>(&mut self, slot: u32, of: &Connection<T>, times: &Times) -> bool {
         self.answered_wrong(slot, of, times, 0);
+        true
     }
 
     fn answered_wrong<T>(&mut self, _: u32, of: &Connection<T>, _: &Times, _: Nanos) {

@@ -89,7 +89,7 @@ impl Driver for Burst {
         let k = k.min(*left);
         *left -= k;
         match (k, owed) {
-            (0, 0) if *left > 0 => {}
+            (0, 0) if const { D::MULTIPLEXED } && *left > 0 => {}
             (0, 0) => Burst::through(worker, slot),
             (0, _) => {}
             _ => worker.ask(slot, k),

@@ -414,11 +414,14 @@ impl Driver for Open {
         self.no_reply(times, &of.sent, 1, true);
     }
 
-    fn not_processed<T>(&mut self, _: u32, of: &Connection<T>, times: &Times) {
+    fn not_processed<T>(&mut self, _: u32, of: &Connection<T>, times: &Times) -> bool {
         let asked = std::mem::take(&mut self.asked[times.oldest_place(&of.sent)]);
-        if asked.intended > 0 {
+        // Those of the warm-up are dropped.
+        let is_due = asked.intended > 0;
+        if is_due {
             self.again.push_back(asked.intended);
         }
+        is_due
     }
 
     fn exchanges_places(&mut self, one: usize, other: usize) {
