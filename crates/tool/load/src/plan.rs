@@ -336,7 +336,7 @@ impl Plan {
         let multiplexed = self.workload.is_multiplexed();
         let most = if multiplexed { Self::MAX_STREAMS } else { Self::MAX_OUTSTANDING };
         // Streams take memory on idle connections, too.
-        let busy = self.connections + if multiplexed { self.idle } else { 0 };
+        let busy = self.connections.saturating_add(if multiplexed { self.idle } else { 0 });
         let outstanding = busy.saturating_mul(self.pipeline);
         if outstanding.saturating_add(self.idle).saturating_add(self.passing) > most {
             return refuse(format!(

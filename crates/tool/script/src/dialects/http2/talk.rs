@@ -41,7 +41,7 @@ pub struct ConnectionState {
     pub(super) unread: Vec<u8>,
     /// Places whose response is complete and that the load has not counted yet.
     pub(super) answered: VecDeque<u32>,
-    /// Places that got no response, likewise.
+    /// Places that got no response, and that the load has not counted either.
     pub(super) unanswered: VecDeque<(u32, Unanswered)>,
     /// The kind of request for which the last head was right.
     pub(super) known_for: u32,
@@ -108,8 +108,8 @@ impl ConnectionState {
         if self.is_closing() { 0 } else { self.client.peer().max_concurrent_streams }
     }
 
-    /// Starts the requests that were asked for, the next exchanges of the script, as far as the server
-    /// permits, and continues content that waited for a window.
+    /// Starts the requests that were asked for, the next exchanges of the script, up to the limit of the
+    /// server, and continues content that waited for a window.
     #[inline]
     pub(super) fn fill(&mut self, unwritten: Range<u32>, count: u32, requests: &Requests) {
         if !self.is_open {
@@ -153,7 +153,7 @@ impl ConnectionState {
         true
     }
 
-    /// Sends more content, as far as the windows permit.
+    /// Sends as much content as the windows permit.
     fn send_more(&mut self, requests: &Requests) {
         self.may_send = false;
         let (client, out) = (&mut self.client, &mut self.out);
