@@ -184,6 +184,8 @@ impl Plan {
     pub const MAX_OUTSTANDING: usize = 1 << 26;
     /// Maximum of [`Plan::timeout`]. The latency histogram covers twice that.
     pub const MAX_TIMEOUT: Duration = Duration::from_secs(120);
+    /// The same if replies may come in any order: each takes about 250 bytes.
+    pub const MAX_STREAMS: usize = 1 << 22;
     /// Maximum number of requests per second of an open loop: several times what a few threads can send.
     pub const MAX_RATE: u32 = 10_000_000;
     /// A good value for [`Plan::spin`] on a CPU that only the load uses.
@@ -331,19 +333,27 @@ impl Plan {
                 Self::MAX_PIPELINE
             ));
         }
-        let outstanding = self.connections.saturating_mul(self.pipeline);
-        if outstanding.saturating_add(self.idle).saturating_add(self.passing)
-            > Self::MAX_OUTSTANDING
-        {
+        let multiplexed = self.workload.is_multiplexed();
+        let most = if multiplexed { Self::MAX_STREAMS } else { Self::MAX_OUTSTANDING };
+        // Streams take memory on idle connections, too.
+        let busy = self.connections.saturating_add(if multiplexed { self.idle } else { 0 });
+        let outstanding = busy.saturating_mul(self.pipeline);
+        if outstanding.saturating_add(self.idle).saturating_add(self.passing) > most {
             return refuse(format!(
-                "{} connections with {} requests each are more than {} outstanding requests",
-                self.connections,
-                self.pipeline,
-                Self::MAX_OUTSTANDING
+                "{} connections with {} requests each are more than {most} outstanding requests",
+                self.connections, self.pipeline,
             ));
         }
         if churns && self.pipeline > 1 {
             return refuse("with a connection per request, the pipeline must be 1".into());
+        }
+        if self.pipeline > 1 && self.workload.is_sequential() {
+            return refuse(format!(
+                "the workload {} has conversations, whose steps follow one another, but the server \
+                 processes {} requests of a connection at the same time: use a pipeline of 1",
+                self.workload.name(),
+                self.pipeline
+            ));
         }
         if let Drive::Burst(Burst { instances, .. }) = self.drive
             && (instances == 0 || !self.connections.is_multiple_of(instances as usize))

@@ -3,6 +3,7 @@
 //! is correct.
 
 use crate::script::Script;
+use std::ops::Range;
 
 /// A position in the script. Invariant: `answered <= asked`, and the two are at most the script's
 /// repeated tail apart.
@@ -67,6 +68,12 @@ impl Cursor {
     pub fn wrote(&mut self, n: usize) {
         self.written_to += n as u32;
         self.has_written |= n > 0;
+    }
+
+    /// The exchanges that were asked for and whose requests are not completely written.
+    #[inline]
+    pub(crate) fn unwritten(&self, script: &Script) -> Range<u32> {
+        self.owed_to(script)..self.asked
     }
 
     /// First exchange whose reply is not complete.

@@ -18,6 +18,12 @@ pub trait Dialect: Sync {
     /// see [`Dialect::open`] and [`Dialect::asides`].
     const OPENS: bool = false;
 
+    /// Whether replies may come in another order than their requests. Then [`Dialect::receive`]
+    /// counts correct replies in the order in which they were completed, and the load asks for each
+    /// which request it answers ([`Dialect::next_answered`]). The dialect also writes bytes that are
+    /// not in the script: see [`Dialect::has_to_write`].
+    const MULTIPLEXED: bool = false;
+
     /// The kinds of operations that are counted. The first is [`Operation::REQUESTS`], the requests
     /// of the script, which the load itself counts. All others are messages that the server sends
     /// unsolicited: [`Dialect::receive`] reports each to its [`Heard`].
@@ -119,6 +125,67 @@ pub trait Dialect: Sync {
     ) -> &'b [u8] {
         let _ = (talk, now);
         cursor.unsent(self.script())
+    }
+
+    /// Records that `n` bytes of [`Dialect::unsent`] were written. Called after each of its calls.
+    #[inline]
+    fn wrote(&self, cursor: &mut Cursor, talk: &mut Self::ConnectionState, n: usize) {
+        let _ = talk;
+        cursor.wrote(n);
+    }
+
+    /// Maximum number of requests that the server permits in flight on this connection at the moment;
+    /// 0 if no request may follow. Only if [`Dialect::MULTIPLEXED`].
+    #[inline]
+    fn in_flight_limit(&self, talk: &Self::ConnectionState) -> u32 {
+        let _ = talk;
+        u32::MAX
+    }
+
+    /// The lowest such limit of any connection so far, if it was below the number of requests in
+    /// flight that the load asks for.
+    fn lowest_limit(&self, desk: &Self::ThreadState) -> Option<u32> {
+        let _ = desk;
+        None
+    }
+
+    /// Whether the limit has risen since the last call, so that requests may follow which did not fit
+    /// before. Only if [`Dialect::MULTIPLEXED`].
+    fn has_more_room(&self, talk: &mut Self::ConnectionState) -> bool {
+        let _ = talk;
+        false
+    }
+
+    /// Whether there are bytes to write although no request was added, e.g. an acknowledgment. Only if
+    /// [`Dialect::MULTIPLEXED`].
+    #[inline]
+    fn has_to_write(&self, cursor: &Cursor, talk: &Self::ConnectionState) -> bool {
+        let _ = (cursor, talk);
+        false
+    }
+
+    /// The next request whose reply was received and not taken yet by this function, right or wrong, in
+    /// the order in which the replies were completed. Only if [`Dialect::MULTIPLEXED`].
+    fn next_answered(&self, talk: &mut Self::ConnectionState) -> Option<Turn> {
+        let _ = talk;
+        None
+    }
+
+    /// The next request that ended without a reply while its connection continues. From then on it is
+    /// no longer owed. Only if [`Dialect::MULTIPLEXED`].
+    fn next_unanswered(
+        &self,
+        cursor: &mut Cursor,
+        talk: &mut Self::ConnectionState,
+    ) -> Option<(Turn, Unanswered)> {
+        let _ = (cursor, talk);
+        None
+    }
+
+    /// Gives up a single request, by its position as in [`Turn`]: its reply has timed out. It becomes one
+    /// of [`Dialect::next_unanswered`]. Only if [`Dialect::MULTIPLEXED`].
+    fn cancel(&self, talk: &mut Self::ConnectionState, position: u32) {
+        let _ = (talk, position);
     }
 
     /// Takes bytes received at `now`, by the clock that the load measures with, and returns how
@@ -272,4 +339,28 @@ pub trait Heard {
 impl Heard for () {
     #[inline]
     fn heard(&mut self, _: usize, _: Nanos) {}
+}
+
+/// Which request of a connection was answered. The requests in flight are in a ring with as many positions
+/// as may be in flight ([`crate::CompileOptions::pipeline`]), first in the order in which they were issued.
+/// The request that is answered changes places with the first one in the ring, and is removed from
+/// there, so the others remain in the ring without a gap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// The position of the request.
+    pub position: u32,
+    /// The position of the first request in the ring.
+    pub first: u32,
+}
+
+/// Why a request has no reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unanswered {
+    /// The server ended it; holds the reason, in words.
+    Ended(String),
+    /// It was given up: see [`Dialect::cancel`].
+    TimedOut,
+    /// The server has not processed it, and announced the close of the connection: it is sent again on
+    /// another connection.
+    NotProcessed,
 }

@@ -2,8 +2,8 @@
 //! and its workload files. Each folder of [`crate::dialects`] implements this.
 
 use crate::{
-    dialect::Dialect, exact::Exact, greeting::Greeting, readiness_probe::ReadinessProbe,
-    script::TooLarge, workload::file::FileText,
+    dialect::Dialect, dialects::Workload, exact::Exact, greeting::Greeting,
+    readiness_probe::ReadinessProbe, script::TooLarge, workload::file::FileText,
 };
 use regatta_record::{Heads, Machines, ReplySeen};
 use serde::{Serialize, de::DeserializeOwned};
@@ -60,6 +60,16 @@ pub trait Protocol {
     /// # Errors
     /// What is wrong with the file, and how to correct it.
     fn read(file: FileText<'_>) -> Result<Self::Asks, String>;
+
+    /// The requests and expected replies of a workload of another protocol, in this one. `over_tls`:
+    /// whether connections use TLS.
+    ///
+    /// # Errors
+    /// It cannot send this workload; the error is a sentence.
+    fn adopt(workload: &Workload, over_tls: bool) -> Result<Self::Asks, String> {
+        let _ = over_tls;
+        Err(format!("the workload {} cannot be sent over {}", workload.name(), Self::INFO.name))
+    }
 }
 
 /// A workload in a protocol, not compiled yet: what to send and which replies are correct. Its
@@ -152,6 +162,13 @@ pub trait Asks: Clone + Debug + Send + Sync + Serialize + DeserializeOwned {
     fn sample(&self, place: Destination<'_>) -> Option<Sample> {
         let _ = place;
         None
+    }
+
+    /// Whether a connection may have only one request in flight, although the protocol permits more:
+    /// its servers process them at the same time, and a step of a conversation must follow the one
+    /// before it.
+    fn is_sequential(&self) -> bool {
+        false
     }
 
     /// The same workload with `n` rounds of work per request; `None` if requests have no such

@@ -38,6 +38,7 @@ use std::{
       --expect-json /n=1 --expect-header Location
   regatta load http://127.0.0.1:8080 --workload workloads/http.toml
   regatta load http://localhost/items --unix-socket /run/app.sock
+  regatta load http://127.0.0.1:8080/ --http2 -c 8 -p 32
   regatta load http://127.0.0.1:8080/ --tolerate 1%
   regatta load http://127.0.0.1:8080/ --rate 1k/s \\
       --fail-if 'p99>10ms' --fail-if 'errors>0.1%'

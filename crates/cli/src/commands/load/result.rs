@@ -61,6 +61,8 @@ pub fn result(
         stalled: args.stalled as u64,
         passing: args.passing as u64,
         passed: tally.passed,
+        sent_again: tally.sent_again,
+        in_flight_limit: tally.in_flight_limit,
         target_rate_per_s: args.rate.map(NonZeroU32::get),
         open_loop: None,
         unsent: 0,

@@ -92,6 +92,15 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
     if args.passing > 0 {
         line("passed", format!("{} members joined and left", HumanCount(result.passed)));
     }
+    if result.sent_again > 0 {
+        let all = HumanCount(result.sent_again);
+        let why = "not processed before a close that the server announced";
+        line("sent again", format!("{all} requests, {why}"));
+    }
+    if let Some(limit) = result.in_flight_limit {
+        let asked = args.pipeline();
+        line("in flight", format!("the server allows {limit} on a connection; {asked} asked"));
+    }
     if args.settle.is_some() {
         line("warm-up", warm_up_in_words(result.settling.as_ref()));
     }
@@ -187,6 +196,8 @@ fn errors_in_words(kind: &str, count: u64) -> &str {
         ("timeout", _) => "timeouts",
         ("closed_early", _) => "closed early",
         ("closed_idle", _) => "closed idle",
+        ("reset", 1) => "reset stream",
+        ("reset", _) => "reset streams",
         _ => kind,
     }
 }

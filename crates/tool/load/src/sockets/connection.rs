@@ -145,6 +145,22 @@ impl Times {
         (at, run)
     }
 
+    /// Exchanges the requests at two positions of a ring. Returns their places among all places of the
+    /// thread.
+    #[inline]
+    pub fn exchange(&mut self, ring: &Ring, one: u32, other: u32) -> (usize, usize) {
+        let (one, other) = ((ring.first + one) as usize, (ring.first + other) as usize);
+        self.at.swap(one, other);
+        (one, other)
+    }
+
+    /// The positions in a ring of the `k` oldest outstanding requests that were sent before a moment.
+    pub fn sent_before(&self, ring: &Ring, k: u32, moment: Nanos) -> Vec<u32> {
+        let places = self.places(ring, k);
+        let old = places.filter(|place| self.at[*place] < moment);
+        old.map(|place| place as u32 - ring.first).collect()
+    }
+
     /// The place of the next request, among all places of the thread.
     #[inline]
     pub fn next_place(&self, ring: &Ring) -> usize {

@@ -3,6 +3,7 @@
 mod burst;
 mod common;
 mod http;
+mod http2;
 mod hub;
 mod idle;
 mod in_flight;

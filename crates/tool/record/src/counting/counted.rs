@@ -73,6 +73,14 @@ pub struct Counted {
     pub turns: Option<u64>,
     /// Connections opened during the whole run, without those of members that join and leave.
     pub connections_opened: u64,
+    /// Requests that servers did not process before a close that they announced, and that were therefore
+    /// sent again on other connections, during the whole run.
+    #[serde(default)]
+    pub sent_again: u64,
+    /// The lowest number of requests in flight that the server permitted on a connection, if that was
+    /// fewer than asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_flight_limit: Option<u32>,
     /// Members that joined and left during the whole run.
     #[serde(default)]
     pub passed: u64,
@@ -156,6 +164,8 @@ impl Counted {
             run_delay_ns: Some(0),
             turns: Some(0),
             connections_opened: 0,
+            sent_again: 0,
+            in_flight_limit: None,
             passed: 0,
             instances_ns: BTreeMap::new(),
             open_loop: None,
@@ -211,6 +221,9 @@ impl Counted {
         self.run_delay_ns = self.run_delay_ns.zip(other.run_delay_ns).map(|(a, b)| a + b);
         self.turns = self.turns.zip(other.turns).map(|(a, b)| a + b);
         self.connections_opened += other.connections_opened;
+        self.sent_again += other.sent_again;
+        let limits = self.in_flight_limit.into_iter().chain(other.in_flight_limit);
+        self.in_flight_limit = limits.min();
         self.passed += other.passed;
         self.instances_ns.append(&mut other.instances_ns);
         match (&mut self.open_loop, other.open_loop.take()) {

@@ -23,11 +23,14 @@ pub struct Errors {
     /// load opened another connection. No reply is missing, so this is not a fault.
     #[serde(default)]
     pub closed_idle: u64,
+    /// The server ended a single request without a reply, and its connection continued.
+    #[serde(default)]
+    pub reset: u64,
 }
 
 impl Errors {
     /// Every kind with its name in the JSON, in the order of the fields.
-    pub fn by_kind(&self) -> [(&'static str, u64); 7] {
+    pub fn by_kind(&self) -> [(&'static str, u64); 8] {
         [
             ("connect", self.connect),
             ("read", self.read),
@@ -36,6 +39,7 @@ impl Errors {
             ("wrong_reply", self.wrong_reply),
             ("closed_early", self.closed_early),
             ("closed_idle", self.closed_idle),
+            ("reset", self.reset),
         ]
     }
 
@@ -59,6 +63,7 @@ impl Errors {
         self.wrong_reply += other.wrong_reply;
         self.closed_early += other.closed_early;
         self.closed_idle += other.closed_idle;
+        self.reset += other.reset;
     }
 }
 

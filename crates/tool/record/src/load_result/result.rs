@@ -44,6 +44,14 @@ pub struct LoadResult {
     /// Members that joined and left over the whole run.
     #[serde(default, skip_serializing_if = "crate::is_zero")]
     pub passed: u64,
+    /// Requests that were sent again over the whole run, because the server had announced the close of their
+    /// connection and had not processed them.
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
+    pub sent_again: u64,
+    /// The lowest number of requests in flight that the server permitted on a connection. Absent: as many
+    /// as asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_flight_limit: Option<u32>,
     /// Requested requests per second; `None`: as fast as replies arrived.
     pub target_rate_per_s: Option<u32>,
     /// In open loop: the fates of the scheduled requests.

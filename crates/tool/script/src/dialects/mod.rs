@@ -2,6 +2,7 @@
 //! protocol is written and checked; no other code of this crate depends on a protocol.
 
 pub mod http;
+pub mod http2;
 pub mod line;
 pub mod memcached;
 pub mod redis;
@@ -21,12 +22,16 @@ use regatta_record::{Heads, Operation};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// Generates the table: for each row a variant of [`Workload`] and one of [`Compiled`].
+/// Generates the table: for each row a variant of [`Workload`] and one of [`Compiled`]. A row after
+/// `adopting` has no URLs, workload files and built-in workloads: it adopts those of another row.
 macro_rules! table {
-    ($($Name:ident: $Protocol:ty,)*) => {
+    ($($Name:ident: $Protocol:ty,)*; adopting: $($Other:ident: $Adopting:ty,)*) => {
         /// The protocols.
         pub const ROWS: &[ProtocolInfo] = &[$(<$Protocol as Protocol>::INFO),*];
 
+        table! { $($Name: $Protocol,)* $($Other: $Adopting,)* }
+    };
+    ($($Name:ident: $Protocol:ty,)*) => {
         /// What to send, and which replies are correct.
         #[derive(Clone, Debug, Serialize, Deserialize)]
         #[serde(try_from = "AsJson", into = "AsJson")]
@@ -166,6 +171,34 @@ macro_rules! table {
                 ),* }
             }
 
+            /// The same requests and expected replies in the protocol of this name, which adopts them
+            /// from another one. `over_tls`: whether connections use TLS.
+            ///
+            /// # Errors
+            /// The protocol cannot send this workload; the error is a sentence.
+            pub fn adopted(&self, protocol: &str, over_tls: bool) -> Result<Workload, String> {
+                $(if protocol == <$Protocol as Protocol>::INFO.name {
+                    return <$Protocol as Protocol>::adopt(self, over_tls).map(Workload::$Name);
+                })*
+                Err(format!("the protocol {protocol:?} is not supported"))
+            }
+
+            /// Whether replies may come in another order than their requests: see
+            /// [`Dialect::MULTIPLEXED`].
+            pub fn is_multiplexed(&self) -> bool {
+                match self { $(
+                    Workload::$Name(_) => {
+                        <<$Protocol as Protocol>::Asks as Asks>::Dialect::MULTIPLEXED
+                    }
+                )* }
+            }
+
+            /// Whether the requests of a connection must be answered one after the other: see
+            /// [`Asks::is_sequential`].
+            pub fn is_sequential(&self) -> bool {
+                match self { $(Workload::$Name(asks) => asks.is_sequential()),* }
+            }
+
             /// A request that samples what a reply is like; `None` if replies are not described.
             pub fn sample(&self, place: Destination<'_>) -> Option<Sample> {
                 match self { $(Workload::$Name(asks) => asks.sample(place)),* }
@@ -239,6 +272,9 @@ table! {
     Memcached: memcached::MemcachedText,
     WebSocket: websocket::WebSocket,
     Redis: redis::Resp,
+    ;
+    adopting:
+    Http2: http2::Http2,
 }
 
 /// A workload as JSON.

@@ -2,7 +2,7 @@
 //! values that change, need a workload file.
 
 use super::url::Target;
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use regatta_script::{
     Workload,
     dialects::http::{
@@ -17,6 +17,11 @@ use std::{fs::File, io::Read, path::PathBuf};
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "HTTP request and expected reply")]
 pub struct HttpArgs {
+    /// Speak HTTP/2: over http:// with prior knowledge (h2c), over https:// by ALPN. --pipeline is the
+    /// number of streams on each connection. Not with the workload hash, with --slow, and, if a
+    /// workload file has steps, with a --pipeline above 1
+    #[arg(long)]
+    http2: bool,
     /// The method. Default: GET
     #[arg(short = 'X', long, value_parser = rules::method, value_name = "METHOD")]
     method: Option<Method>,
@@ -55,6 +60,18 @@ impl HttpArgs {
             self.refuse_without_http()?;
             return Ok(target);
         }
+        let target = self.described(target, workload)?;
+        if !self.http2 {
+            return Ok(target);
+        }
+        let over_tls = target.certified.is_some();
+        let workload = target.workload.adopted("http2", over_tls);
+        let workload = workload.map_err(|why| anyhow!("--http2: {why}"))?;
+        Ok(Target { workload, ..target })
+    }
+
+    /// The target with the request of these options.
+    fn described(&self, target: Target, workload: Option<&Workload>) -> anyhow::Result<Target> {
         let host = self.host()?.map_or(target.host, str::to_owned);
         let workload = match workload {
             Some(workload) => {
@@ -79,7 +96,8 @@ impl HttpArgs {
 
     /// Refuses these options for other protocols than HTTP.
     fn refuse_without_http(&self) -> anyhow::Result<()> {
-        match self.given().first() {
+        let http2 = self.http2.then_some("--http2");
+        match http2.or(self.given().first().copied()) {
             Some(flag) => bail!(
                 "{flag} applies only to HTTP URLs, e.g. http://HOST:PORT/PATH. Put a token for a hub \
                  into its URL: ws://HOST:PORT/ws?access_token=TOKEN"

@@ -123,6 +123,21 @@ pub(super) trait Driver: Sized {
     /// The oldest request of a connection got a wrong reply that is tolerated.
     fn answered_wrong<T>(&mut self, _slot: u32, _of: &Connection<T>, _times: &Times, _now: Nanos) {}
 
+    /// The oldest request of a connection timed out, and the connection continues.
+    fn one_timed_out<T>(&mut self, slot: u32, of: &Connection<T>, times: &Times, now: Nanos) {
+        self.answered_wrong(slot, of, times, now);
+    }
+
+    /// The oldest request of a connection was not processed, and must be sent again. Returns whether it
+    /// will be, while the load sends requests.
+    fn not_processed<T>(&mut self, slot: u32, _of: &Connection<T>, _times: &Times) -> bool {
+        self.takes_back(slot, 1);
+        true
+    }
+
+    /// Two places of [`Times`] exchange their requests.
+    fn exchanges_places(&mut self, _one: usize, _other: usize) {}
+
     /// A slice of a lane is over: moves the counts that only this drive keeps.
     fn count_slice(&mut self, _count: &mut Count) {}
 

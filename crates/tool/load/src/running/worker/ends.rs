@@ -158,6 +158,9 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
                 Ok(replies) => self.settle(slot, replies),
                 Err(exchange) => return self.unexpected(slot, exchange, n),
             }
+            if const { D::MULTIPLEXED } {
+                self.settle_unanswered(slot);
+            }
             if self.dialect.ends(&self.connections[slot as usize].talk) {
                 return self.announced_close(slot);
             }

@@ -151,11 +151,22 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
         }
         self.verify();
         self.count_replies();
+        self.count.in_flight_limit = self.dialect.lowest_limit(&self.desk);
         self.drive.count(&mut self.count);
         self.count.hand_over_last(&self.gauge.handed);
         let open =
             self.connections.into_iter().filter_map(|connection| connection.socket).collect();
         Done { count: self.count, open }
+    }
+
+    /// Maximum number of requests outstanding on a connection now.
+    #[inline]
+    pub fn depth_of(&self, slot: u32) -> u32 {
+        if const { D::MULTIPLEXED } {
+            let talk = &self.connections[slot as usize].talk;
+            return self.depth.min(self.dialect.in_flight_limit(talk));
+        }
+        self.depth
     }
 
     pub fn take(&mut self, ready: usize) {
@@ -222,6 +233,10 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
         let kept = passing.start;
         let slots = if self.open == kept as usize { self.active } else { kept };
         for slot in (0..slots).chain(passing) {
+            if const { D::MULTIPLEXED } {
+                self.cancel_overdue(slot, limit);
+                continue;
+            }
             let connection = &self.connections[slot as usize];
             if connection.state != State::Closed
                 && (connection.cursor.owed() > 0

@@ -1,6 +1,6 @@
 //! A load thread: its state, its life (the loop and the phases), when it sends requests (`drives`), what
 //! happens on one connection (`talk`, `opening`, `ends`, `loss`, `unexpected`, `sealed`, `holding`),
-//! operations that servers push (`heard`), members that join and leave (`passing`), and how it rests between
+//! replies in another order than their requests (`streams`), operations that servers push (`heard`), members that join and leave (`passing`), and how it rests between
 //! the slices of a lane (`resting`).
 
 mod driver;
@@ -15,6 +15,7 @@ mod passing;
 mod resting;
 mod sealed;
 mod state;
+mod streams;
 mod talk;
 mod unexpected;
 

@@ -76,6 +76,9 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
     #[inline]
     pub(super) fn handle_bytes(&mut self, slot: u32, n: usize) {
         self.now = clock::now();
+        if const { D::MULTIPLEXED } {
+            return self.handle_streams(slot, n);
+        }
         if const { D::OPENS } && self.connections[slot as usize].opening {
             return self.continue_opening(slot, n);
         }
@@ -122,7 +125,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
     #[inline]
     pub(super) fn fill(&mut self, slot: u32) {
         let connection = &self.connections[slot as usize];
-        let k = self.depth.saturating_sub(connection.cursor.owed());
+        let k = self.depth_of(slot).saturating_sub(connection.cursor.owed());
         let k = u64::from(k).min(self.left) as u32;
         if k == 0 {
             return;
@@ -263,6 +266,9 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         self.settled += u64::from(replies);
         self.awaited -= u64::from(replies);
         let opens = connection.state == State::Unanswered;
+        if const { D::MULTIPLEXED } {
+            self.order_answered(slot, replies);
+        }
         V::answered(self, slot, replies);
         if opens {
             self.opened(slot);
@@ -356,7 +362,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
             Back::All => return Ok(false),
         };
         let (n, cut) = send_bytes(socket, &mut connection.tls, connection.state, bytes)?;
-        connection.cursor.wrote(n);
+        self.dialect.wrote(&mut connection.cursor, &mut connection.talk, n);
         if n > 0 {
             self.wrote_first(slot);
         }

@@ -105,6 +105,10 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         self.awaited -= 1;
         self.count.errors.wrong_reply += 1;
         let opens = connection.state == State::Unanswered;
+        if const { D::MULTIPLEXED } {
+            self.order_answered(slot, 1);
+        }
+        let connection = &mut self.connections[slot as usize];
         self.drive.answered_wrong(slot, connection, &self.times, self.now);
         self.times.pop_run(&mut connection.sent, 1);
         if opens {

@@ -70,6 +70,14 @@ impl TryFrom<SentFile> for FileAsks {
 }
 
 impl HttpAsks {
+    /// Whether it has conversations of several steps.
+    pub(in crate::dialects) fn has_steps(&self) -> bool {
+        match self {
+            HttpAsks::File(FileAsks(file)) | HttpAsks::EchoOf(FileAsks(file)) => file.has_steps(),
+            _ => false,
+        }
+    }
+
     pub(super) fn read(file: FileText<'_>) -> Result<Self, String> {
         Ok(HttpAsks::File(FileAsks(Arc::new(HttpFile::read(file)?))))
     }

@@ -10,7 +10,7 @@ mod built_in;
 mod file;
 mod heads;
 mod probe;
-mod reply;
+pub(in crate::dialects) mod reply;
 mod requests;
 pub mod rules;
 mod slow;

@@ -26,21 +26,22 @@ impl Bounded {
     /// Sends as many requests as the bound and the connections permit.
     fn send<D: Dialect>(worker: &mut Worker<'_, D, Self>) {
         while worker.depth > 0
-            && let Bounded { turns, left: left @ 1.. } = &mut worker.drive
+            && let Bounded { turns, left: 1.. } = &mut worker.drive
         {
             let Some((slot, since)) = turns.next() else { return };
             let connection = &worker.connections[slot as usize];
-            let owed = connection.cursor.owed();
+            let (owed, depth) = (connection.cursor.owed(), worker.depth_of(slot));
+            let Bounded { turns, left } = &mut worker.drive;
             if connection.state == State::Closed {
                 *left -= 1;
                 worker.connect_in_turn(slot);
                 continue;
             }
-            if connection.state != State::Open || owed >= worker.depth {
+            if connection.state != State::Open || owed >= depth {
                 continue;
             }
             *left -= 1;
-            if owed + 1 < worker.depth {
+            if owed + 1 < depth {
                 turns.freed(slot, since);
             }
             worker.ask(slot, 1);
@@ -69,7 +70,7 @@ impl Driver for Bounded {
     fn answered<D: Dialect>(worker: &mut Worker<'_, D, Self>, slot: u32, replies: u32) {
         let connection = &mut worker.connections[slot as usize];
         if connection.state == State::Unanswered && connection.extra {
-            connection.sent.clear();
+            worker.times.pop_run(&mut connection.sent, replies);
             return;
         }
         worker.drive.left += replies;
@@ -90,6 +91,11 @@ impl Driver for Bounded {
             self.turns.gone(slot);
             self.left += connection.cursor.owed();
         }
+    }
+
+    fn not_processed<T>(&mut self, slot: u32, of: &Connection<T>, times: &Times) -> bool {
+        self.answered_wrong(slot, of, times, 0);
+        true
     }
 
     fn answered_wrong<T>(&mut self, _: u32, of: &Connection<T>, _: &Times, _: Nanos) {

@@ -83,11 +83,13 @@ impl Driver for Burst {
 
     /// Sends further requests on the connection, or finishes it.
     fn goes_on<D: Dialect>(worker: &mut Worker<'_, D, Self>, slot: u32) {
-        let left = &mut worker.drive.left[slot as usize];
         let owed = worker.connections[slot as usize].cursor.owed();
-        let k = worker.depth.saturating_sub(owed).min(*left);
+        let k = worker.depth_of(slot).saturating_sub(owed);
+        let left = &mut worker.drive.left[slot as usize];
+        let k = k.min(*left);
         *left -= k;
         match (k, owed) {
+            (0, 0) if const { D::MULTIPLEXED } && *left > 0 => {}
             (0, 0) => Burst::through(worker, slot),
             (0, _) => {}
             _ => worker.ask(slot, k),

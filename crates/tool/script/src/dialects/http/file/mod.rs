@@ -63,6 +63,11 @@ impl HttpFile {
         Ok(HttpFile { kept: file.keep(raw.name, lists)?, conversations, kinds })
     }
 
+    /// Whether it has conversations of several steps.
+    pub fn has_steps(&self) -> bool {
+        self.conversations.iter().any(|conversation| conversation.steps.len() > 1)
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         &self.kept.name

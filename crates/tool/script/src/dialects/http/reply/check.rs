@@ -6,23 +6,32 @@ use super::{
     json,
 };
 use crate::time::{Nanos, SECOND};
-use regatta_proto::http1::client::Response;
 
-/// Whether the head is as expected. `text` is the expected text of the exchange.
-pub(super) fn head(expected: &Expected, response: &Response<'_>, text: &[u8]) -> bool {
-    let status = match expected.status {
-        Status::Is(status) => response.status == status,
-        Status::Class(class) => response.status / 100 == class,
+/// Whether the head is as expected. `fields` returns an iterator over its fields: names and values.
+/// `text` is the expected text of the exchange.
+pub(in crate::dialects) fn head<'f, I: Iterator<Item = (&'f [u8], &'f [u8])>>(
+    expected: &Expected,
+    status: u16,
+    fields: impl Fn() -> I,
+    text: &[u8],
+) -> bool {
+    let is_right = match expected.status {
+        Status::Is(right) => status == right,
+        Status::Class(class) => status / 100 == class,
         Status::Any => true,
     };
     let mut given = expected.parts(text).fields;
-    status && expected.fields.iter().all(|field| has(response, field, &mut given))
+    is_right && expected.fields.iter().all(|field| has(fields(), field, &mut given))
 }
 
-fn has(response: &Response<'_>, field: &Field, given: &mut Lines<'_>) -> bool {
+fn has<'f>(
+    fields: impl Iterator<Item = (&'f [u8], &'f [u8])>,
+    field: &Field,
+    given: &mut Lines<'_>,
+) -> bool {
     let given = if let Value::Given = field.value { given.next() } else { None };
     let named = |(name, _): &(&[u8], &[u8])| name.eq_ignore_ascii_case(field.name.as_bytes());
-    response.fields.iter().filter(named).any(|(_, value)| match &field.value {
+    fields.filter(named).any(|(_, value)| match &field.value {
         Value::Any => true,
         Value::Is(text) => value == text.as_bytes(),
         Value::Given => Some(value) == given,
@@ -32,7 +41,7 @@ fn has(response: &Response<'_>, field: &Field, given: &mut Lines<'_>) -> bool {
 
 /// Returns until when the content stays correct, or `None` if it is wrong. Stores a digest in
 /// `criteria.answer`.
-pub(super) fn content(criteria: Criteria<'_>, data: &[u8]) -> Option<Nanos> {
+pub(in crate::dialects) fn content(criteria: Criteria<'_>, data: &[u8]) -> Option<Nanos> {
     let Criteria { expected, text, now, waited, wall, .. } = criteria;
     let right = match &expected.content {
         Content::Any => true,

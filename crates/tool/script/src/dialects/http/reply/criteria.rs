@@ -6,7 +6,7 @@ use std::cell::Cell;
 
 /// What a reply is checked against.
 #[derive(Clone, Copy)]
-pub(super) struct Criteria<'a> {
+pub(in crate::dialects) struct Criteria<'a> {
     pub expected: &'a Expected,
     pub text: &'a [u8],
     /// When the reply arrived.

@@ -82,7 +82,7 @@ pub enum Content {
 }
 
 /// A SHA-256.
-pub(super) type Digest = [u8; 32];
+pub(in crate::dialects) type Digest = [u8; 32];
 
 /// A value inside a JSON text.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -107,7 +107,7 @@ pub enum Is {
 
 /// The expected text of an exchange, split into its parts.
 #[derive(Clone, Debug)]
-pub(super) struct Parts<'t> {
+pub(in crate::dialects) struct Parts<'t> {
     /// A line for each field whose value is [`Value::Given`].
     pub fields: Lines<'t>,
     /// A line for each member that is [`Is::Given`].
@@ -118,7 +118,7 @@ pub(super) struct Parts<'t> {
 
 /// Lines that each end with a newline.
 #[derive(Clone, Debug)]
-pub(super) struct Lines<'t>(&'t [u8]);
+pub(in crate::dialects) struct Lines<'t>(&'t [u8]);
 
 impl Content {
     /// Maximum length in bytes of content for a regular expression or JSON.
@@ -152,7 +152,7 @@ impl Content {
 impl Expected {
     /// Splits the expected text of an exchange.
     #[inline]
-    pub(super) fn parts<'t>(&self, text: &'t [u8]) -> Parts<'t> {
+    pub(in crate::dialects) fn parts<'t>(&self, text: &'t [u8]) -> Parts<'t> {
         let fields = Lines(text);
         let members = fields.clone().after(self.given_fields());
         let content = members.clone().after(match &self.content {
@@ -164,7 +164,7 @@ impl Expected {
 
     /// Number of fields whose value is given per exchange.
     #[inline]
-    pub(super) fn given_fields(&self) -> usize {
+    pub(in crate::dialects) fn given_fields(&self) -> usize {
         self.fields.iter().filter(|field| matches!(field.value, Value::Given)).count()
     }
 }

@@ -7,7 +7,7 @@ use regatta_proto::http1::client::{Decoder, Event, Framing, Malformed};
 use regatta_record::Exchange;
 
 /// Maximum number of bytes of a reply that are kept for messages.
-pub(super) const SHOWN: usize = 1_000;
+pub(in crate::dialects) const SHOWN: usize = 1_000;
 /// Maximum content buffer capacity that is kept for reuse, in bytes.
 const KEPT: usize = 1 << 20;
 
@@ -188,7 +188,12 @@ impl Part {
                     if matches!(framing, Framing::None | Framing::Length(_)) {
                         self.head = begin - input.len();
                     }
-                    if !check::head(criteria.expected, &response, criteria.text) {
+                    if !check::head(
+                        criteria.expected,
+                        response.status,
+                        || response.fields.iter(),
+                        criteria.text,
+                    ) {
                         self.fails(Fault::Head, criteria)?;
                     }
                 }

@@ -32,7 +32,7 @@ pub struct ThreadState {
 }
 
 /// One more than the highest status (RFC 9110, section 15).
-const STATUSES: usize = 600;
+pub(in crate::dialects) const STATUSES: usize = 600;
 
 impl ThreadState {
     /// Maximum number of buffers kept for reuse.

@@ -5,7 +5,7 @@ use crate::{text::printable, workload::regex::as_written};
 
 impl Expected {
     /// Describes the expected reply; `text` is the expected text of the exchange.
-    pub(super) fn in_words(&self, text: &[u8]) -> String {
+    pub(in crate::dialects) fn in_words(&self, text: &[u8]) -> String {
         let mut parts = vec![match self.status {
             Status::Is(status) => format!("status {status}"),
             Status::Class(class) => format!("a status from {class}00 to {class}99"),

@@ -5,6 +5,8 @@
 //! connection whose close the server announced counts as free: the request reopens it. The queue is the
 //! schedule itself, so it takes no memory. Requests that queue for longer than the timeout are given up.
 
+mod again;
+
 use super::{timetable::Timetable, turns::Turns};
 use crate::{
     Plan, Until,
@@ -23,7 +25,7 @@ use crate::{
 };
 use regatta_record::{Arrivals, Drive};
 use regatta_script::Dialect;
-use std::num::NonZeroU32;
+use std::{collections::VecDeque, num::NonZeroU32};
 
 /// Grace period: requests that were due in the window may still be written for at most this long after
 /// it, so that a momentary queue is not cut off.
@@ -57,6 +59,8 @@ pub(in crate::running::worker) struct Open {
     spin: Nanos,
     /// All outstanding requests, by their place in [`Times`].
     asked: Vec<Asked>,
+    /// The intended send times of requests that must be sent again.
+    again: VecDeque<Nanos>,
 }
 
 /// A request that was written.
@@ -87,6 +91,7 @@ impl Open {
             timeout: plan.timeout.as_nanos() as Nanos,
             spin: plan.spin.as_nanos() as Nanos,
             asked: vec![Asked::default(); share.places],
+            again: VecDeque::new(),
         }
     }
 
@@ -184,6 +189,9 @@ impl Open {
             self.due = Nanos::MAX;
         }
         self.sends_until = 0;
+        for intended in std::mem::take(&mut self.again) {
+            self.window.count(intended).lost += 1;
+        }
         while !self.is_over() {
             self.give_up(now);
         }
@@ -232,6 +240,9 @@ impl Open {
         }
         loop {
             worker.now = clock::now();
+            if const { D::MULTIPLEXED } && !Open::send_again(worker) {
+                return;
+            }
             let open = &mut worker.drive;
             if open.window.is_stage_over(worker.now) {
                 open.window.next_stage(worker.now, worker.count.spun_ns);
@@ -250,19 +261,21 @@ impl Open {
                 continue;
             }
             let Some((slot, since)) = open.turns.next() else { return };
+            let depth = worker.depth_of(slot);
             let connection = &worker.connections[slot as usize];
             let owed = connection.cursor.owed();
             let closed = connection.state == State::Closed;
-            if !closed && (connection.state != State::Open || owed >= worker.depth) {
+            if !closed && (connection.state != State::Open || owed >= depth) {
                 continue;
             }
+            let open = &mut worker.drive;
             let intended = open.take();
             open.writes(intended, since, worker.now, worker.times.next_place(&connection.sent));
             if closed {
                 worker.connect_in_turn(slot);
                 continue;
             }
-            if owed + 1 < worker.depth {
+            if owed + 1 < depth {
                 open.turns.freed(slot, since);
             }
             worker.ask(slot, 1);
@@ -373,7 +386,7 @@ impl Driver for Open {
     }
 
     fn has_due(&self) -> bool {
-        !self.is_over()
+        !self.is_over() || !self.again.is_empty()
     }
 
     fn connects<T>(&mut self, _slot: u32, connection: &Connection<T>, times: &Times) {
@@ -395,6 +408,24 @@ impl Driver for Open {
 
     fn answered_wrong<T>(&mut self, _: u32, of: &Connection<T>, times: &Times, _: Nanos) {
         self.no_reply(times, &of.sent, 1, false);
+    }
+
+    fn one_timed_out<T>(&mut self, _: u32, of: &Connection<T>, times: &Times, _: Nanos) {
+        self.no_reply(times, &of.sent, 1, true);
+    }
+
+    fn not_processed<T>(&mut self, _: u32, of: &Connection<T>, times: &Times) -> bool {
+        let asked = std::mem::take(&mut self.asked[times.oldest_place(&of.sent)]);
+        // Those of the warm-up are dropped.
+        let is_due = asked.intended > 0;
+        if is_due {
+            self.again.push_back(asked.intended);
+        }
+        is_due
+    }
+
+    fn exchanges_places(&mut self, one: usize, other: usize) {
+        self.asked.swap(one, other);
     }
 
     fn count_slice(&mut self, count: &mut Count) {

@@ -1,0 +1,137 @@
+//! Connections whose close the server announces by GOAWAY.
+
+use super::{
+    items,
+    peer::{Got, Peer},
+};
+use crate::common::{Server, assert_undisturbed, at, bounded, in_burst, run};
+use regatta_http2::ErrorCode;
+use regatta_load::{Arrivals, Drive, Plan, Until};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::SeqCst},
+    },
+    thread,
+    time::Duration,
+};
+
+/// A server that processes `most` requests of each connection, and counts those that it then ignores.
+fn server(most: u64, delay: Duration) -> (Server, Arc<AtomicU64>) {
+    let ignored = Arc::new(AtomicU64::new(0));
+    let counted = ignored.clone();
+    let server = Server::start(move |stream, requests| {
+        let Some(mut peer) = Peer::new(stream, &[]) else { return };
+        peer.wait_at_most(Duration::from_millis(1));
+        let (mut pending, mut processed) = (Vec::new(), 0);
+        while processed < most {
+            match peer.next() {
+                None => return,
+                Some(Got::Asked(asked)) => {
+                    requests.fetch_add(1, SeqCst);
+                    processed += 1;
+                    pending.push(asked);
+                }
+                Some(Got::Nothing) => {
+                    thread::sleep(delay);
+                    // The last one first.
+                    pending.drain(..).rev().for_each(|asked| peer.right(&asked));
+                }
+                Some(Got::Other) => {}
+            }
+        }
+        peer.go_away(2 * most as u32 - 1, ErrorCode::NO_ERROR);
+        pending.drain(..).for_each(|asked| peer.right(&asked));
+        while peer.ask().is_some() {
+            counted.fetch_add(1, SeqCst);
+        }
+    });
+    (server, ignored)
+}
+
+#[test]
+fn requests_after_the_last_stream_are_sent_again_and_counted() {
+    for pipeline in [1, 4, 16] {
+        let (mut server, ignored) = server(10, Duration::ZERO);
+        let until = Until::Requests(500);
+        let plan = Plan { connections: 3, pipeline, until, ..items(server.address) };
+        let tally = run(&plan).unwrap();
+        assert_undisturbed(&tally);
+        assert_eq!((tally.requests, tally.histogram.len()), (500, 500));
+        assert_eq!(server.requests(), 500, "each request was processed once");
+        assert!(tally.connections_opened >= 50, "{}", tally.connections_opened);
+        server.die();
+        assert_eq!(tally.sent_again, ignored.load(SeqCst));
+        assert_eq!(tally.sent_again > 0, pipeline > 1);
+    }
+}
+
+#[test]
+fn every_drive_continues_after_an_announced_close() {
+    let (server, _) = server(10, Duration::ZERO);
+    let plan = Plan { connections: 3, ..items(server.address) };
+    let churned = Plan { pipeline: 1, drive: Drive::Churn, ..plan.clone() };
+    for plan in [plan.clone(), Plan { drive: bounded(5), ..plan.clone() }, churned] {
+        assert_undisturbed(&run(&plan).unwrap());
+    }
+    let tally = run(&in_burst(1, 40, plan)).unwrap();
+    assert_undisturbed(&tally);
+    assert_eq!(tally.requests, 120);
+}
+
+/// A request that is sent again keeps its due time.
+#[test]
+fn in_open_loop_no_request_is_lost_and_none_is_counted_twice() {
+    let (mut server, ignored) = server(10, Duration::from_millis(10));
+    let plan = Plan {
+        connections: 3,
+        pipeline: 8,
+        drive: at(300, Arrivals::Constant),
+        until: Until::Elapsed(Duration::from_secs(1)),
+        ..items(server.address)
+    };
+    let tally = run(&plan).unwrap();
+    assert_eq!(tally.errors.total(), 0, "{:?} {:?}", tally.errors, tally.causes);
+    let open = tally.open_loop.clone().unwrap();
+    assert_eq!((open.due, open.lost, open.timed_out), (300, 0, 0));
+    assert_eq!(tally.histogram.len() + open.unsent, 300);
+    server.die();
+    assert_eq!(tally.sent_again, ignored.load(SeqCst));
+    assert!(tally.sent_again > 0);
+}
+
+#[test]
+fn a_connection_that_the_server_ends_with_an_error_is_not_an_announced_close() {
+    let server = Server::start(|stream, requests| {
+        let Some(mut peer) = Peer::new(stream, &[]) else { return };
+        while let Some(asked) = peer.ask() {
+            if requests.fetch_add(1, SeqCst) == 20 {
+                peer.go_away(asked.stream - 2, ErrorCode::ENHANCE_YOUR_CALM);
+                return peer.finish();
+            }
+            peer.right(&asked);
+        }
+    });
+    let tally = run(&Plan { until: Until::Requests(100), ..items(server.address) }).unwrap();
+    assert!(tally.errors.reset > 0 && tally.errors.reset == tally.errors.total());
+    let cause = "the server closed the connection with ENHANCE_YOUR_CALM (GOAWAY; RFC 9113, 6.8)";
+    assert_eq!(tally.causes.get(cause), Some(&tally.errors.reset), "{:?}", tally.causes);
+    assert_eq!(tally.sent_again, 0);
+}
+
+#[test]
+fn a_connection_that_closes_without_announcement_loses_its_requests() {
+    let server = Server::start(|stream, requests| {
+        let Some(mut peer) = Peer::new(stream, &[]) else { return };
+        while let Some(asked) = peer.ask() {
+            if requests.fetch_add(1, SeqCst) == 20 {
+                return peer.finish();
+            }
+            peer.right(&asked);
+        }
+    });
+    let tally = run(&Plan { until: Until::Requests(100), ..items(server.address) }).unwrap();
+    assert!(tally.errors.closed_early > 0, "{:?}", tally.errors);
+    assert_eq!(tally.errors.closed_early, tally.errors.total());
+    assert_eq!(tally.requests + tally.errors.closed_early, 100);
+}

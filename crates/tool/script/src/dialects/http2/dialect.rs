@@ -1,0 +1,198 @@
+//! HTTP/2 as the load sees it.
+
+use super::{requests::Requests, talk::ConnectionState, thread_state::ThreadState};
+use crate::{
+    cursor::Cursor,
+    dialect::{At, Dialect, Heard, Turn, Unanswered},
+    dialects::http::{Expected, reply::partial_reply::SHOWN},
+    script::Script,
+    text::cut,
+    time::Nanos,
+};
+use regatta_record::Exchange;
+
+/// Exchanges over HTTP/2 and their expected responses.
+#[derive(Debug)]
+pub struct Dialect2 {
+    /// The requests in the form of HTTP/1.1, for messages, and the texts that responses are compared with.
+    pub(super) script: Script,
+    /// The expectation of each request or step of the workload.
+    pub(super) kinds: Vec<Expected>,
+    /// Index of the expectation of each exchange.
+    pub(super) of: Vec<u16>,
+    /// The requests as they are sent.
+    pub(super) requests: Requests,
+    /// Maximum number of requests in flight on a connection.
+    pub(super) pipeline: u32,
+}
+
+impl Dialect2 {
+    /// The expectation of an exchange.
+    #[inline]
+    pub(super) fn expected(&self, exchange: u32) -> &Expected {
+        &self.kinds[usize::from(self.of[exchange as usize])]
+    }
+
+    /// A request, for people.
+    #[cold]
+    pub(super) fn request_in_words(&self, exchange: u32) -> String {
+        cut(self.script.request(exchange), SHOWN).replacen(" HTTP/1.1\\r", " HTTP/2\\r", 1)
+    }
+
+    /// Implements [`Dialect::receive`]: input that the client end needs again is kept.
+    fn take(
+        &self,
+        talk: &mut ConnectionState,
+        desk: &mut ThreadState,
+        data: &[u8],
+        now: Nanos,
+    ) -> Result<u32, Box<Exchange>> {
+        if talk.unread.is_empty() {
+            let mut rest = data;
+            let right = self.read(talk, desk, &mut rest, now)?;
+            talk.unread.extend_from_slice(rest);
+            return Ok(right);
+        }
+        let mut joined = std::mem::take(&mut talk.unread);
+        joined.extend_from_slice(data);
+        let mut rest = &joined[..];
+        let right = self.read(talk, desk, &mut rest, now);
+        let left = if right.is_ok() { rest.len() } else { 0 };
+        joined.drain(..joined.len() - left);
+        talk.unread = joined;
+        right
+    }
+}
+
+impl Dialect for Dialect2 {
+    type ThreadState = ThreadState;
+    type ConnectionState = ConnectionState;
+
+    const MULTIPLEXED: bool = true;
+
+    #[inline]
+    fn script(&self) -> &Script {
+        &self.script
+    }
+
+    fn desk(&self, wall: fn() -> Nanos) -> ThreadState {
+        ThreadState::new(wall)
+    }
+
+    fn tolerate(&self, desk: &mut ThreadState) {
+        desk.tolerates = true;
+    }
+
+    fn statuses<'d>(&self, desk: &'d ThreadState) -> &'d [u64] {
+        desk.statuses()
+    }
+
+    fn talk(&self, _: u32) -> ConnectionState {
+        ConnectionState::new(self.pipeline)
+    }
+
+    #[inline]
+    fn unsent<'b>(&'b self, cursor: &Cursor, talk: &'b mut ConnectionState, _: Nanos) -> &'b [u8] {
+        talk.fill(cursor.unwritten(&self.script), self.script.count(), &self.requests);
+        talk.unsent()
+    }
+
+    #[inline]
+    fn wrote(&self, cursor: &mut Cursor, talk: &mut ConnectionState, n: usize) {
+        let started = talk.wrote(n);
+        if started > 0 {
+            let from = cursor.unwritten(&self.script).start;
+            let begin = |i: u32| self.script.begin(i).request;
+            cursor.wrote((begin(from + started) - begin(from)) as usize);
+        }
+    }
+
+    #[inline]
+    fn in_flight_limit(&self, talk: &ConnectionState) -> u32 {
+        talk.in_flight_limit()
+    }
+
+    fn lowest_limit(&self, desk: &ThreadState) -> Option<u32> {
+        Some(desk.lowest_limit).filter(|limit| *limit < self.pipeline)
+    }
+
+    #[inline]
+    fn has_more_room(&self, talk: &mut ConnectionState) -> bool {
+        std::mem::take(&mut talk.has_more_room)
+    }
+
+    #[inline]
+    fn has_to_write(&self, cursor: &Cursor, talk: &ConnectionState) -> bool {
+        talk.has_to_write(!cursor.unwritten(&self.script).is_empty())
+    }
+
+    #[inline]
+    fn next_answered(&self, talk: &mut ConnectionState) -> Option<Turn> {
+        let place = talk.answered.pop_front()?;
+        Some(talk.places.count(place))
+    }
+
+    fn next_unanswered(
+        &self,
+        cursor: &mut Cursor,
+        talk: &mut ConnectionState,
+    ) -> Option<(Turn, Unanswered)> {
+        let (place, why) = talk.unanswered.pop_front()?;
+        cursor.answer(1, &self.script);
+        Some((talk.places.count(place), why))
+    }
+
+    fn cancel(&self, talk: &mut ConnectionState, position: u32) {
+        talk.cancel(position);
+    }
+
+    #[inline]
+    fn receive(
+        &self,
+        at: At<'_, Self>,
+        data: &[u8],
+        now: Nanos,
+        _: &mut impl Heard,
+    ) -> Result<u32, Box<Exchange>> {
+        let At { cursor, talk, desk } = at;
+        talk.resumes = None;
+        match self.take(talk, desk, data, now) {
+            Ok(right) => {
+                cursor.answer(right, &self.script);
+                if talk.closing.is_some() {
+                    // Requests that wait for a stream will not get one here.
+                    talk.fill(cursor.unwritten(&self.script), self.script.count(), &self.requests);
+                }
+                Ok(right)
+            }
+            Err(exchange) => {
+                if let Some(left) = talk.resumes.take() {
+                    cursor.answer(exchange.reply_index as u32 + 1, &self.script);
+                    talk.resumes = Some(data.len() - left);
+                }
+                Err(exchange)
+            }
+        }
+    }
+
+    fn resume(&self, talk: &mut ConnectionState) -> Option<usize> {
+        talk.resumes.take()
+    }
+
+    fn unfinished(&self, _: &Cursor, talk: &ConnectionState) -> Option<Exchange> {
+        let place = talk.places.begun()?;
+        let expected = self.expected(place.exchange);
+        Some(Exchange {
+            sent: self.request_in_words(place.exchange),
+            expected: expected.in_words(self.script.reply(place.exchange)),
+            received: format!("the status {} and a part of the content", place.reply.status),
+            reply_index: 0,
+        })
+    }
+
+    /// No further request may follow, and every request has its response.
+    #[inline]
+    fn ends(&self, talk: &ConnectionState) -> bool {
+        talk.is_closing() && talk.places.used() == 0
+    }
+}

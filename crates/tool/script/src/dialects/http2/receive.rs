@@ -1,0 +1,268 @@
+//! Checks what arrives on a connection.
+
+use super::{
+    dialect::Dialect2,
+    reply::Fault,
+    talk::{ConnectionState, NO_KIND},
+    thread_state::ThreadState,
+};
+use crate::{
+    dialect::Unanswered,
+    dialects::http::reply::{criteria::Criteria, expected::Digest, partial_reply::SHOWN},
+    text::cut,
+    time::Nanos,
+};
+use regatta_http2::{
+    ErrorCode, Rule, Settings,
+    client::{Event, Stream},
+};
+use regatta_record::Exchange;
+use std::cell::Cell;
+
+/// What a piece of input showed.
+enum Seen {
+    /// Nothing that ends a request.
+    More,
+    /// A response is complete, and right.
+    Right,
+    /// The request of this place has a wrong response.
+    Wrong { place: u32, received: String, is_complete: bool },
+    /// The connection can no longer be used.
+    Broken(Box<Exchange>),
+}
+
+/// What an event says about one response.
+struct Part {
+    stream: Stream,
+    /// What is wrong with it, unless that is tolerated.
+    fault: Option<Fault>,
+    ends: bool,
+}
+
+/// The circumstances of what is checked.
+struct Reader<'a> {
+    dialect: &'a Dialect2,
+    desk: &'a mut ThreadState,
+    now: Nanos,
+    waited: Nanos,
+    answer: &'a Cell<Digest>,
+}
+
+impl Dialect2 {
+    /// Reads the events in `rest`, and returns the number of right responses. An error counts those before
+    /// it in its index.
+    pub(super) fn read(
+        &self,
+        talk: &mut ConnectionState,
+        desk: &mut ThreadState,
+        rest: &mut &[u8],
+        now: Nanos,
+    ) -> Result<u32, Box<Exchange>> {
+        let waited = talk.since.replace(now).map_or(0, |since| now.saturating_sub(since));
+        let answer = Cell::default();
+        let mut reader = Reader { dialect: self, desk, now, waited, answer: &answer };
+        let (mut right, input) = (0, *rest);
+        loop {
+            let seen = match reader.next(talk, rest) {
+                Ok(Some(seen)) => seen,
+                Ok(None) => return Ok(right),
+                Err(rule) => Seen::Broken(self.violation(talk, rule, input)),
+            };
+            let mut exchange = match seen {
+                Seen::More => continue,
+                Seen::Right => {
+                    right += 1;
+                    continue;
+                }
+                Seen::Broken(exchange) => exchange,
+                Seen::Wrong { place, received, is_complete } => {
+                    if is_complete {
+                        talk.answered.push_back(place);
+                        talk.resumes = Some(rest.len());
+                    }
+                    self.wrong(talk.places.exchange(place), received)
+                }
+            };
+            exchange.reply_index = right.into();
+            return Err(exchange);
+        }
+    }
+
+    #[cold]
+    fn wrong(&self, exchange: u32, received: String) -> Box<Exchange> {
+        Box::new(Exchange {
+            sent: self.request_in_words(exchange),
+            expected: self.expected(exchange).in_words(self.script.reply(exchange)),
+            received,
+            reply_index: 0,
+        })
+    }
+
+    /// Describes a violation that ends the connection; `input` are the last received bytes.
+    #[cold]
+    fn violation(&self, talk: &ConnectionState, rule: Rule, input: &[u8]) -> Box<Exchange> {
+        let pending = talk.client.pending().min_by_key(|stream| stream.id);
+        let sent = pending.map_or(String::new(), |stream| {
+            self.request_in_words(talk.places.exchange(stream.place))
+        });
+        let other = match input.starts_with(b"HTTP/1.") {
+            true => "; the server answers in HTTP/1.1: load it without --http2",
+            false => "",
+        };
+        let received = format!("{} ({rule}){other}", cut(input, SHOWN));
+        let expected = "frames that follow the rules of HTTP/2".into();
+        Box::new(Exchange { sent, expected, received, reply_index: 0 })
+    }
+}
+
+impl Reader<'_> {
+    /// Handles the next event; `None` if there is none yet.
+    #[inline]
+    fn next(&mut self, talk: &mut ConnectionState, rest: &mut &[u8]) -> Result<Option<Seen>, Rule> {
+        let known_for = talk.known_for;
+        let (client, places, out) = talk.parts();
+        let Some(event) = client.next(rest, out)? else { return Ok(None) };
+        Ok(Some(match event {
+            Event::Head { stream, ref head } => {
+                let Some(slot) = places.get_mut(stream.place, stream.id) else {
+                    return Ok(Some(Seen::More));
+                };
+                let criteria = self.criteria(slot.exchange);
+                let kind = u32::from(self.dialect.of[slot.exchange as usize]);
+                slot.reply.head(head, head.is_repeated && known_for == kind, criteria);
+                let is_reusable = !slot.reply.is_wrong() && criteria.expected.given_fields() == 0;
+                if head.ends {
+                    slot.reply.piece(b"", true, criteria);
+                }
+                let part = Part { stream, fault: slot.reply.fault(criteria), ends: head.ends };
+                talk.known_for = if is_reusable { kind } else { NO_KIND };
+                self.part(talk, part)
+            }
+            Event::Content { stream, bytes, ends } => {
+                let Some(slot) = places.get_mut(stream.place, stream.id) else {
+                    return Ok(Some(Seen::More));
+                };
+                let criteria = self.criteria(slot.exchange);
+                slot.reply.piece(bytes, ends, criteria);
+                let part = Part { stream, fault: slot.reply.fault(criteria), ends };
+                self.part(talk, part)
+            }
+            Event::Trailers { stream, .. } => {
+                self.part(talk, Part { stream, fault: None, ends: true })
+            }
+            Event::Settings(settings) => {
+                self.settings(talk, settings);
+                Seen::More
+            }
+            Event::GoAway { code, .. } => {
+                talk.closing = Some(code);
+                Seen::More
+            }
+            Event::NotProcessed { stream } => {
+                talk.end(stream.place, stream.id, not_processed(talk.closing));
+                Seen::More
+            }
+            Event::Reset { stream, code, is_answered } => reset(talk, stream, code, is_answered),
+            Event::Wrong { stream, rule } => violated(talk, stream, rule),
+            Event::Window { .. } => {
+                talk.may_send = true;
+                Seen::More
+            }
+            Event::Interim { .. } => Seen::More,
+        }))
+    }
+
+    /// A part of a response has arrived.
+    #[inline]
+    fn part(&mut self, talk: &mut ConnectionState, part: Part) -> Seen {
+        let Part { stream, fault, ends } = part;
+        let place = stream.place;
+        let Some(slot) = talk.places.get_mut(place, stream.id) else { return Seen::More };
+        let status = slot.reply.status;
+        if let Some(fault) = fault {
+            let received = fault.in_words(status);
+            return Seen::Wrong { place, received, is_complete: false };
+        }
+        if !ends {
+            return Seen::More;
+        }
+        slot.stream = 0;
+        self.desk.count(status);
+        match slot.reply.end(self.criteria(slot.exchange)) {
+            None => {
+                talk.answered.push_back(place);
+                Seen::Right
+            }
+            Some(fault) => {
+                Seen::Wrong { place, received: fault.in_words(status), is_complete: true }
+            }
+        }
+    }
+
+    #[inline]
+    fn criteria(&self, exchange: u32) -> Criteria<'_> {
+        Criteria {
+            expected: self.dialect.expected(exchange),
+            text: self.dialect.script.reply(exchange),
+            now: self.now,
+            waited: self.waited,
+            wall: self.desk.wall,
+            tolerates: self.desk.tolerates,
+            answer: self.answer,
+        }
+    }
+
+    /// The server's settings changed, or are the first.
+    fn settings(&mut self, talk: &mut ConnectionState, settings: Settings) {
+        let limit = settings.max_concurrent_streams;
+        if limit < self.dialect.pipeline {
+            self.desk.lowest_limit = self.desk.lowest_limit.min(limit);
+        }
+        talk.table.limit(settings.header_table_size);
+        (talk.may_send, talk.has_more_room) = (true, true);
+    }
+}
+
+/// The server did not process a request, and closes the connection for this reason.
+fn not_processed(code: Option<ErrorCode>) -> Unanswered {
+    match code {
+        None | Some(ErrorCode::NO_ERROR) => Unanswered::NotProcessed,
+        Some(code) => Unanswered::Ended(format!(
+            "the server closed the connection with {code} (GOAWAY; RFC 9113, 6.8)"
+        )),
+    }
+}
+
+/// The server reset a stream.
+#[cold]
+fn reset(talk: &mut ConnectionState, stream: Stream, code: ErrorCode, is_answered: bool) -> Seen {
+    let why = format!("the server reset the stream with {code} (RST_STREAM; RFC 9113, 6.4)");
+    talk.forget_content(stream.id);
+    if !is_answered {
+        talk.end(stream.place, stream.id, Unanswered::Ended(why));
+    } else if code != ErrorCode::NO_ERROR {
+        return broken(format!("{why} after its response, for another reason than NO_ERROR"));
+    }
+    Seen::More
+}
+
+/// The server violated a rule on a stream, which is reset.
+#[cold]
+fn violated(talk: &mut ConnectionState, stream: Stream, rule: Rule) -> Seen {
+    let (place, received) = (stream.place, rule.to_string());
+    talk.forget_content(stream.id);
+    match talk.places.get_mut(place, stream.id) {
+        Some(slot) => {
+            slot.stream = 0;
+            Seen::Wrong { place, received, is_complete: true }
+        }
+        None => broken(received),
+    }
+}
+
+/// Something is wrong that belongs to no pending request.
+#[cold]
+fn broken(received: String) -> Seen {
+    let expected = "nothing more on this stream: its response was complete".into();
+    Seen::Broken(Box::new(Exchange { sent: String::new(), expected, received, reply_index: 0 }))
+}

@@ -1,0 +1,135 @@
+//! A response while it arrives, and whether it is right. The rules of HTTP/2 itself are checked before, in
+//! the crate `http2`.
+
+use crate::{
+    dialects::http::reply::{check, criteria::Criteria, expected::Content, partial_reply::SHOWN},
+    text::cut,
+};
+use regatta_http2::client::Head;
+
+/// Maximum capacity of a buffer for content that is kept for the next response, in bytes.
+const KEPT: usize = 1 << 16;
+
+/// What has arrived of a response.
+#[derive(Debug, Default)]
+pub(super) struct Reply {
+    /// Its status; 0 until its head has arrived.
+    pub status: u16,
+    /// The content that is checked when it is complete.
+    content: Vec<u8>,
+    /// The content was in one piece, and is right.
+    is_checked: bool,
+    /// Whether anything of the content has arrived.
+    has_content: bool,
+    /// What is wrong, if that is tolerated; the rest of the response is then not checked.
+    wrong: Option<Fault>,
+}
+
+/// Why a response is wrong.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// Its head; holds the fields.
+    Head(String),
+    /// Its content exceeds this maximum number of bytes.
+    TooLong(usize),
+    /// Its content; holds the start of it.
+    Content(String),
+}
+
+impl Fault {
+    pub fn in_words(&self, status: u16) -> String {
+        match self {
+            Fault::Head(fields) => fields.clone(),
+            Fault::TooLong(most) => {
+                format!("the status {status} and more than {most} bytes of content")
+            }
+            Fault::Content(content) => format!("the status {status} and the content {content}"),
+        }
+    }
+}
+
+impl Reply {
+    pub fn clear(&mut self) {
+        self.status = 0;
+        self.content.clear();
+        self.content.shrink_to(KEPT);
+        (self.is_checked, self.has_content) = (false, false);
+        self.wrong = None;
+    }
+
+    /// Takes the head. `is_known`: the same fields were right for the same kind of request.
+    #[inline]
+    pub fn head(&mut self, head: &Head<'_>, is_known: bool, criteria: Criteria<'_>) {
+        self.status = head.status;
+        let fields = || head.fields.iter().map(|field| (field.name, field.value));
+        if !is_known && !check::head(criteria.expected, head.status, fields, criteria.text) {
+            self.wrong = Some(Fault::Head(in_words(head)));
+        }
+    }
+
+    /// Takes a piece of the content. `is_all`: nothing else will come.
+    #[inline]
+    pub fn piece(&mut self, piece: &[u8], is_all: bool, criteria: Criteria<'_>) {
+        if self.wrong.is_some() || matches!(criteria.expected.content, Content::Any) {
+            return;
+        }
+        if is_all && !self.has_content {
+            self.is_checked = true;
+            return self.check(piece, criteria);
+        }
+        self.has_content |= !piece.is_empty();
+        let text = criteria.expected.parts(criteria.text).content;
+        let expected = &criteria.expected.content;
+        let longest = expected.longest(text);
+        if piece.len() > longest.saturating_sub(self.content.len()) {
+            self.wrong = Some(Fault::TooLong(longest));
+            return;
+        }
+        let more = expected.checked_bytes(text).saturating_sub(self.content.len());
+        self.content.extend_from_slice(&piece[..piece.len().min(more)]);
+    }
+
+    /// The response is complete. Returns what is wrong with it.
+    #[inline]
+    pub fn end(&mut self, criteria: Criteria<'_>) -> Option<Fault> {
+        let is_unchecked = matches!(criteria.expected.content, Content::Any) || self.is_checked;
+        if self.wrong.is_none() && !is_unchecked {
+            let content = std::mem::take(&mut self.content);
+            self.check(&content, criteria);
+            self.content = content;
+        }
+        self.wrong.take()
+    }
+
+    /// Whether anything is wrong so far.
+    #[inline]
+    pub fn is_wrong(&self) -> bool {
+        self.wrong.is_some()
+    }
+
+    /// What is wrong so far, if it is not tolerated.
+    #[inline]
+    pub fn fault(&mut self, criteria: Criteria<'_>) -> Option<Fault> {
+        self.wrong.take_if(|_| !criteria.tolerates)
+    }
+
+    #[inline]
+    fn check(&mut self, content: &[u8], criteria: Criteria<'_>) {
+        if check::content(criteria, content).is_none() {
+            self.wrong = Some(Fault::Content(cut(content, SHOWN)));
+        }
+    }
+}
+
+/// The fields of a head, for people.
+#[cold]
+fn in_words(head: &Head<'_>) -> String {
+    let mut text = Vec::new();
+    for field in head.fields.iter() {
+        text.extend_from_slice(field.name);
+        text.extend_from_slice(b": ");
+        text.extend_from_slice(field.value);
+        text.extend_from_slice(b"\r\n");
+    }
+    cut(&text, SHOWN)
+}
