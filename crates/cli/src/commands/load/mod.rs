@@ -90,16 +90,7 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Outcome> {
     let mut result = result(&args, &plan, &tally, &server, agents.as_ref());
     result.settling = settler.and_then(|settler| settler.settling());
     let Live { seconds, .. } = live;
-    if let Some(file) = &args.series {
-        seconds.write_series(file, window_s)?;
-    }
-    if let Some(path) = &args.hdr_log {
-        seconds.write_hdr_log(path, window_s, &Whole::all(&result))?;
-    }
-    if let Some(path) = &args.json {
-        let json = serde_json::to_string_pretty(&result).context("cannot encode the result")?;
-        output::write(path, &format!("{json}\n"))?;
-    }
+    write_files(&args, &result, &seconds, window_s)?;
     if args.json.as_deref() != Some("-".as_ref()) {
         output::print(&text::text(&args, &args.adapter.label(plan.workload.name()), &result))?;
     } else if result.thresholds.iter().any(|threshold| !threshold.passed) {
@@ -113,6 +104,26 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Outcome> {
         });
     }
     Ok(outcome(tally.interrupted, &result))
+}
+
+/// Writes the files that were asked for.
+fn write_files(
+    args: &LoadArgs,
+    result: &LoadResult,
+    seconds: &Seconds,
+    window_s: f64,
+) -> anyhow::Result<()> {
+    if let Some(file) = &args.series {
+        seconds.write_series(file, window_s)?;
+    }
+    if let Some(path) = &args.hdr_log {
+        seconds.write_hdr_log(path, window_s, &Whole::all(result))?;
+    }
+    if let Some(path) = &args.json {
+        let json = serde_json::to_string_pretty(result).context("cannot encode the result")?;
+        output::write(path, &format!("{json}\n"))?;
+    }
+    Ok(())
 }
 
 /// How the command ends with this result.

@@ -100,9 +100,12 @@ fn swapped_responses_are_found() {
     is_found(&tally, "the status 200 and the content item ");
 }
 
+/// Answers a request on a stream.
+type Answer = fn(&mut Peer, u32, &str);
+
 #[test]
 fn violations_of_rules_end_the_run_with_their_section() {
-    let faults: [(&str, fn(&mut Peer, u32, &str)); 9] = [
+    let faults: [(&str, Answer); 9] = [
         ("RFC 9113, 5.1)", |peer, _, _| peer.head(1_000_001, "200", &[], false)),
         ("RFC 9113, 5.1)", |peer, stream, right| {
             peer.answer(stream, right);
