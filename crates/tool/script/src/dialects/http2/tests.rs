@@ -90,7 +90,7 @@ impl Pair {
                 [(b":status", b"200", Indexing::Without), (b"x-kind", b"item", Indexing::Without)];
             Encoder::default().encode(fields, &mut block);
             write::headers(&mut out, |_| (), (stream, false), &block, 16_384);
-            write::data(&mut out, |_| (), (stream, true), &[b"item ", &path[..]].concat(), 4);
+            write::data(&mut out, |_| (), (stream, true), &[&b"item "[..], &path].concat(), 4);
         }
         out
     }
@@ -101,7 +101,7 @@ impl Pair {
             let Pair { dialect, cursor, talk, desk, .. } = self;
             let mut right = 0;
             let count = allocation_counter::measure(|| {
-                let at = At { cursor, talk, desk };
+                let at = At { cursor, talk: &mut *talk, desk };
                 right = dialect.receive(at, piece, 0, &mut ()).unwrap();
                 for _ in 0..right {
                     dialect.next_answered(talk).unwrap();
@@ -138,7 +138,12 @@ fn a_changed_byte_of_a_response_is_found() {
             let mut changed = bytes.clone();
             changed[at] ^= bit;
             let Pair { dialect, cursor, talk, desk, .. } = &mut pair;
-            let right = dialect.receive(At { cursor, talk, desk }, &changed, 0, &mut ());
+            let right = dialect.receive(
+                At { cursor: &mut *cursor, talk: &mut *talk, desk },
+                &changed,
+                0,
+                &mut (),
+            );
             let is_reset = dialect.next_unanswered(cursor, talk).is_some();
             if right.is_ok_and(|right| right == PIPELINE as u32) && !is_reset {
                 assert!(is_meaningless(&bytes, at), "byte {at} of {}", bytes.escape_ascii());
