@@ -12,8 +12,6 @@ mod receive;
 mod reply;
 mod requests;
 mod talk;
-#[cfg(test)]
-mod tests;
 mod thread_state;
 
 pub use asks::Http2Asks;

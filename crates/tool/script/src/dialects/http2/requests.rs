@@ -226,6 +226,3 @@ fn take(from: &mut Vec<Field>, field: &Field) -> bool {
         true
     })
 }
-
-#[cfg(test)]
-mod tests;
