@@ -12,6 +12,8 @@ mod receive;
 mod reply;
 mod requests;
 mod talk;
+#[cfg(test)]
+mod tests;
 mod thread_state;
 
 pub use asks::Http2Asks;

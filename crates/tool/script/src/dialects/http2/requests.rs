@@ -226,3 +226,6 @@ fn take(from: &mut Vec<Field>, field: &Field) -> bool {
         true
     })
 }
+
+#[cfg(test)]
+mod tests;
