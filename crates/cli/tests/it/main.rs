@@ -13,7 +13,6 @@ mod doctor;
 mod drain;
 mod hash;
 mod http;
-mod http2;
 mod http_requests;
 mod hub;
 mod lies;
