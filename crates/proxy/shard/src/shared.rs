@@ -4,7 +4,6 @@ use crate::{
     cluster::{
         topology::{Change, Topology},
         view::View,
-        watch::News,
     },
     node::nodes::Nodes,
     observe::{hot_keys::HotKeys, slow_log::SlowLog, version::Versions},
