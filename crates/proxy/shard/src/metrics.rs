@@ -62,9 +62,7 @@ impl Metrics {
         let errors = tallies.iter().map(|tally| tally.error_replies()).sum();
         let help = "Replies to clients that are errors, of a node or of the proxy.";
         all.family("error_replies_total", "counter", help, &[("", errors)]);
-        let repeats = tallies.iter().map(|tally| tally.repeats()).sum();
-        let help = "Requests, or parts of them, that were sent again because a node of a cluster did not apply them.";
-        all.family("repeats_total", "counter", help, &[("", repeats)]);
+        self.of_cluster(&tallies, &mut all);
         let (mut replies, mut errors, mut up) = (Vec::new(), Vec::new(), Vec::new());
         // A free place in a cluster has no name.
         let named = (0..nodes.count()).filter(|node| !nodes.name(*node).is_empty());
@@ -103,6 +101,18 @@ impl Metrics {
             &durations.into_iter().flat_map(|(_, all)| all).collect::<Vec<_>>(),
         );
         all.into_text()
+    }
+
+    fn of_cluster(&self, tallies: &[Arc<Tally>], all: &mut Exposition) {
+        let repeats = tallies.iter().map(|tally| tally.repeats()).sum();
+        let help = "Requests, or parts of them, that were sent again because a node of a cluster did not apply them.";
+        all.family("repeats_total", "counter", help, &[("", repeats)]);
+        if let Some((epoch, age)) = self.0.last_view(Instant::now()) {
+            let help = "The epoch of the cluster in the last view of its slots that was used; 0 before the first.";
+            all.family("cluster_epoch", "gauge", help, &[("", epoch)]);
+            let help = "Time since a node has reported slots that can be used; before the first, since the start.";
+            all.family("cluster_view_age_seconds", "gauge", help, &[("", age.as_secs())]);
+        }
     }
 
     /// The durations of each class of requests that a node has replied to.

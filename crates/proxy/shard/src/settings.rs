@@ -16,6 +16,8 @@ pub struct Settings {
     /// Some nodes of a Redis Cluster, which report its slots; the map and the nodes follow from these. Empty with any other
     /// map.
     pub seeds: Arc<[SocketAddr]>,
+    /// Their names, HOST:PORT, which are resolved again when no node that is known reports the slots.
+    pub seed_names: Arc<[String]>,
     /// Passwords: of the clients, and for the nodes.
     pub auth: Auth,
     /// Limits on a request.
@@ -83,6 +85,7 @@ impl Settings {
             map: Arc::new(map),
             nodes: Arc::new(nodes),
             seeds: [].into(),
+            seed_names: [].into(),
             auth: Auth::default(),
             request: CommandLimits {
                 bulk: 64 << 20,

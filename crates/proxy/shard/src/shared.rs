@@ -19,10 +19,10 @@ use regatta_keyspace::{
 use std::{
     net::SocketAddr,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 /// Maximum number of commands that nodes describe; one that is described in two ways counts twice.
@@ -45,6 +45,10 @@ pub struct Shared {
     pub(super) hot_keys: HotKeys,
     /// Finds out the slots of a cluster, if the nodes are of one.
     topology: Option<Mutex<Topology>>,
+    /// No node of the cluster has reported slots that can be used: the names of the seeds may have other addresses.
+    seeds_in_doubt: (Mutex<bool>, Condvar),
+    report_cluster: OnceLock<ReportCluster>,
+    started: Instant,
     /// When the drain of clients began: Unix time in seconds; 0: there is none.
     drain_began_unix_s: AtomicU64,
     report: OnceLock<Report>,
@@ -69,6 +73,15 @@ struct Report(Box<ReportNode>);
 impl std::fmt::Debug for Report {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Report")
+    }
+}
+
+/// What happened to the slots of a cluster, for people: one line.
+struct ReportCluster(Box<dyn Fn(&str) + Send + Sync>);
+
+impl std::fmt::Debug for ReportCluster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ReportCluster")
     }
 }
 
@@ -102,6 +115,12 @@ impl Shared {
         let _ = self.report.set(Report(report));
     }
 
+    /// Calls this with a line for people when the slots of the cluster become known, are not known for some seconds, or a
+    /// node is of another cluster. Only the first call has an effect.
+    pub fn report_cluster(&self, report: Box<dyn Fn(&str) + Send + Sync>) {
+        let _ = self.report_cluster.set(ReportCluster(report));
+    }
+
     /// A core finds that a node is down, or that it answers again.
     pub(super) fn report(&self, nodes: &Nodes, node: usize, why: Option<&str>) {
         if let Some(Report(report)) = self.report.get() {
@@ -127,6 +146,9 @@ impl Shared {
             users: Users::default(),
             topology: (!settings.seeds.is_empty())
                 .then(|| Mutex::new(Topology::new(settings.seeds.to_vec()))),
+            seeds_in_doubt: (Mutex::new(false), Condvar::new()),
+            report_cluster: OnceLock::new(),
+            started: Instant::now(),
             counts,
             tallies: Mutex::default(),
             commands: Mutex::default(),
@@ -281,6 +303,64 @@ impl Shared {
     /// from 0 to 1.
     pub(super) fn report_slots(&self, answer: Result<View, String>, now: Instant, jitter: f64) {
         self.change_slots(|topology| topology.answered(answer, now, jitter));
+        if self.with_topology(Topology::have_all_failed) == Some(true) {
+            let (is_in_doubt, changed) = &self.seeds_in_doubt;
+            *is_in_doubt.lock().unwrap_or_else(PoisonError::into_inner) = true;
+            changed.notify_all();
+        }
+        let news = self.with_topology(Topology::take_news).unwrap_or_default();
+        if let Some(ReportCluster(report)) = self.report_cluster.get() {
+            news.iter().for_each(|news| report(&news.line()));
+        }
+    }
+
+    /// Waits until all nodes of the cluster that are known have failed to report slots that can be used: the names of its
+    /// seeds may have other addresses now.
+    pub fn wait_for_doubted_seeds(&self) {
+        let (is_in_doubt, changed) = &self.seeds_in_doubt;
+        let is_in_doubt = is_in_doubt.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = changed.wait_while(is_in_doubt, |is_in_doubt| !*is_in_doubt);
+        *waited.unwrap_or_else(PoisonError::into_inner) = false;
+    }
+
+    /// Replaces the addresses of the nodes that are asked for the slots of the cluster. Without effect if there are none.
+    pub fn set_seeds(&self, seeds: Vec<SocketAddr>) {
+        self.with_topology(|topology| topology.set_seeds(seeds));
+    }
+
+    /// Whether the proxy knows where keys are: not before the first view of a cluster.
+    pub fn knows_slots(&self) -> bool {
+        self.with_topology(|topology| topology.last_view().is_some()).unwrap_or(true)
+    }
+
+    /// The epoch of the last view of the cluster (0: there was none), and how long ago a node confirmed it; without a view,
+    /// since the start. `None`: it is no cluster.
+    pub(super) fn last_view(&self, now: Instant) -> Option<(u64, Duration)> {
+        let (epoch, at) =
+            self.with_topology(|topology| topology.last_view())?.unwrap_or((0, self.started));
+        Some((epoch, now.saturating_duration_since(at)))
+    }
+
+    /// A command needs a view of the cluster that is asked for from now on. Returns the number that
+    /// [`Shared::confirmed_view`] must reach.
+    pub(super) fn want_fresh_slots(&self) -> u64 {
+        self.with_topology(Topology::want_fresh).unwrap_or_default()
+    }
+
+    /// The number of the last question for the slots whose answer was adopted.
+    pub(super) fn confirmed_view(&self) -> u64 {
+        self.with_topology(|topology| topology.confirmed()).unwrap_or_default()
+    }
+
+    /// Gives places to all masters of the cluster without slots. Returns whether all have one.
+    pub(super) fn admit_all(&self) -> bool {
+        let mut has_all = true;
+        self.change_slots(|topology| {
+            let (change, all) = topology.admit_all();
+            has_all = all;
+            change
+        });
+        has_all
     }
 
     /// Gives a place to a node of the cluster that has no slots yet, if the cluster has reported it.

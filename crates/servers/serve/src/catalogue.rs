@@ -231,11 +231,11 @@ pub fn serve_hub(settings: HubSettings, model: Model, how: HubHost<'_>) -> Resul
             None => cluster::start_members(hub, host, begin)?,
         };
         (started.whole)(&parent)?;
-        return with_metrics_page(page, metrics, host, || processes.run());
+        return with_metrics_page((page, || Ok(())), metrics, host, || processes.run());
     }
     let hub = Hub::new(settings);
     (started.whole)(&hub)?;
-    with_metrics_page(hub.metrics(), metrics, host, || match tls {
+    with_metrics_page((hub.metrics(), || Ok(())), metrics, host, || match tls {
         Some(config) => serve_members(TlsSessionFactory::new(hub, config), model, host),
         None => serve_members(hub, model, host),
     })
@@ -299,7 +299,7 @@ fn single_process_option(settings: &HubSettings) -> Option<&'static str> {
 /// # Errors
 /// Those of `serve`, and of [`serve`](fn@serve) for the page.
 pub fn with_metrics_page<R: Resource<Job = Never>>(
-    page: R,
+    (page, is_ready): (R, impl Fn() -> Result<(), &'static str> + Send + Sync + 'static),
     metrics: Option<&Host>,
     host: &Host,
     serve: impl FnOnce() -> Result<(), ServeError>,
@@ -308,7 +308,8 @@ pub fn with_metrics_page<R: Resource<Job = Never>>(
     thread::scope(|scope| {
         let page = thread::Builder::new().name("metrics".into()).spawn_scoped(scope, || {
             let stop = host.stop.clone();
-            let pages = OperatorPages::new(page, move || stop.readiness());
+            let pages =
+                OperatorPages::new(page, move || stop.readiness().and_then(|()| is_ready()));
             let ended = run(ServiceProgram(pages), Model::Threads, metrics);
             // Otherwise it was stopped, because serving has ended.
             if !metrics.stop.is_set() {

@@ -20,6 +20,7 @@ use crate::{
         metrics::metrics_host,
         values::{duration, limit, one_of},
     },
+    output,
     reload::{Again, Reloads},
     service_manager,
 };
@@ -282,7 +283,11 @@ fn serve_proxy(
     if !forks {
         names::follow(&settings.nodes, names)?;
     }
+    let is_cluster = !settings.seeds.is_empty();
     let shared = Arc::new(Shared::counting(settings, counts));
+    if is_cluster {
+        names::follow_seeds(&shared)?;
+    }
     let mut host = host.clone();
     if !is_sequential(model) {
         report_nodes(&shared);
@@ -305,7 +310,7 @@ fn serve_proxy(
     let ended = if is_sequential(model) {
         serve_sequential(Sequential::new(shared), model, host)
     } else {
-        with_metrics_page(page, metrics.as_ref(), host, || {
+        with_metrics_page((page, readiness(&shared)), metrics.as_ref(), host, || {
             let proxy = || Proxy::new(Arc::clone(&shared), rand::random());
             match &tls {
                 None => serve_engine(proxy, model, host),
@@ -325,6 +330,17 @@ fn serve_proxy(
         }
         other => other,
     })
+}
+
+/// Whether the proxy should get clients, or why not.
+fn readiness(
+    shared: &Arc<Shared>,
+) -> impl Fn() -> Result<(), &'static str> + Send + Sync + 'static {
+    let shared = Arc::clone(shared);
+    move || match shared.knows_slots() {
+        true => Ok(()),
+        false => Err("starting: no node of the cluster has reported its slots yet"),
+    }
 }
 
 /// Prints when clients send wrong passwords.
@@ -356,4 +372,5 @@ fn report_nodes(shared: &Shared) {
         let why = why.map(|why| format!("down ({address}): {why}"));
         reports.report(node, why.as_deref(), "up again");
     }));
+    shared.report_cluster(Box::new(|line| output::log(&format!("regatta: cluster: {line}"))));
 }

@@ -1,8 +1,8 @@
 //! The addresses of nodes. A name is resolved at the start, and again after a connection was lost:
 //! the node may have moved.
 
-use anyhow::Context;
-use regatta_shard::Nodes;
+use anyhow::{Context, bail};
+use regatta_shard::{Nodes, Shared};
 use std::{
     io,
     net::{SocketAddr, TcpStream, ToSocketAddrs},
@@ -13,6 +13,9 @@ use std::{
 
 /// Maximum time to open a connection, to find out which address of a name a node listens on.
 const TRY: Duration = Duration::from_secs(1);
+
+/// Maximum number of addresses of the nodes of a cluster that are asked for the others.
+const MOST_SEEDS: usize = 256;
 
 /// Pause after resolving, so that a node that is down is not resolved continuously.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -72,6 +75,54 @@ pub fn follow(nodes: &Arc<Nodes>, names: Vec<String>) -> io::Result<()> {
     thread::Builder::new().name("names".into()).spawn(follow).map(drop)
 }
 
+/// Resolves nodes of a cluster, each `HOST:PORT`, to all their addresses. One that cannot be resolved is left out if another
+/// one can.
+///
+/// # Errors
+/// Fails if none has an address.
+pub fn seeds(nodes: &[String]) -> anyhow::Result<Vec<SocketAddr>> {
+    all(nodes, &Machine)
+}
+
+/// Resolves the nodes of a cluster that are asked for the others again whenever no node that is known answers: they may
+/// all have other addresses. In a thread of its own, because resolving blocks.
+///
+/// # Errors
+/// Fails if the thread cannot be started.
+pub fn follow_seeds(shared: &Arc<Shared>) -> io::Result<()> {
+    let shared = Arc::clone(shared);
+    let follow = move || {
+        loop {
+            shared.wait_for_doubted_seeds();
+            if let Ok(seeds) = seeds(&shared.current().seed_names) {
+                shared.set_seeds(seeds);
+            }
+            thread::sleep(PAUSE);
+        }
+    };
+    thread::Builder::new().name("names".into()).spawn(follow).map(drop)
+}
+
+fn all(nodes: &[String], network: &impl Network) -> anyhow::Result<Vec<SocketAddr>> {
+    let (mut found, mut failure) = (Vec::new(), None);
+    for node in nodes {
+        match network.resolve(node) {
+            Ok(addresses) => found.extend(addresses),
+            Err(error) => {
+                let text = format!("cannot resolve the node {node} (expected HOST:PORT)");
+                failure.get_or_insert(anyhow::Error::new(error).context(text));
+            }
+        }
+    }
+    found.dedup();
+    found.truncate(MOST_SEEDS);
+    match failure {
+        Some(failure) if found.is_empty() => Err(failure),
+        _ if found.is_empty() => bail!("the nodes {} have no address", nodes.join(",")),
+        _ => Ok(found),
+    }
+}
+
 /// Chooses an address: the first that accepts a connection, beginning with the one `before`. If none
 /// does, that one or the first.
 fn choose(
@@ -107,6 +158,36 @@ mod tests {
             assert!(self.0.len() > 1, "a single address is not tried");
             self.1.contains(&&address.to_string()[..])
         }
+    }
+
+    #[test]
+    fn all_addresses_of_a_cluster_are_asked() {
+        struct Names;
+        impl Network for Names {
+            fn resolve(&self, node: &str) -> io::Result<Vec<SocketAddr>> {
+                match node {
+                    "redis:1" => {
+                        Ok(["10.0.0.1:1", "10.0.0.2:1"].map(|at| at.parse().unwrap()).into())
+                    }
+                    "empty:1" => Ok(Vec::new()),
+                    _ => Err(io::Error::other("no such host")),
+                }
+            }
+
+            fn accepts(&self, _: SocketAddr) -> bool {
+                unreachable!("no connection is opened")
+            }
+        }
+        let seeds = |nodes: &[&str]| {
+            all(&nodes.iter().map(ToString::to_string).collect::<Vec<_>>(), &Names)
+        };
+        let found = seeds(&["gone:1", "redis:1"]).unwrap();
+        let found: Vec<String> = found.iter().map(SocketAddr::to_string).collect();
+        assert_eq!(found, ["10.0.0.1:1", "10.0.0.2:1"]);
+        assert!(
+            seeds(&["gone:1"]).unwrap_err().to_string().contains("cannot resolve the node gone:1")
+        );
+        assert!(seeds(&["empty:1"]).unwrap_err().to_string().contains("no address"));
     }
 
     #[test]

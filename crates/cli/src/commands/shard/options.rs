@@ -27,8 +27,8 @@ pub struct ShardOptions {
     #[arg(long, value_name = "NODES", value_delimiter = ',')]
     nodes: Vec<String>,
     /// How keys map to nodes. slots: 16,384 slots as in Redis Cluster, in equal ranges; redissharding:
-    /// as in the program RedisSharding; ketama, modula: as in twemproxy; cluster (not for production yet): the nodes are a Redis Cluster, which
-    /// reports its slots, and --nodes are some of them. Not on threads, green, fork and prefork
+    /// as in the program RedisSharding; ketama, modula: as in twemproxy; cluster: the nodes are a Redis
+    /// Cluster, which reports its slots, and --nodes are some of them. Not on threads, green, fork and prefork
     #[arg(long, default_value = "slots", value_name = "MAP",
           value_parser = |text: &str| one_of(text, &MapName::ALL, MapName::name))]
     map: MapName,
@@ -206,6 +206,9 @@ impl ShardOptions {
                 (Settings::new(map, nodes), names)
             }
         };
+        if self.is_cluster() {
+            settings.seed_names = self.nodes.clone().into();
+        }
         settings.auth = self.auth()?;
         let bytes = |mib: NonZeroUsize| mib.get().saturating_mul(1 << 20);
         settings.node_timeout = self.node_timeout;
@@ -233,12 +236,7 @@ fn seeds(args: &ShardOptions) -> anyhow::Result<Vec<SocketAddr>> {
         args.auth == Authority::One,
         "--auth nodes is not possible with --map cluster; use --password-file and --node-password-file"
     );
-    let all = args.nodes.iter().map(|node| names::resolve(node, None));
-    let (found, wrong): (Vec<_>, Vec<_>) = all.partition(Result::is_ok);
-    match wrong.into_iter().next() {
-        Some(Err(wrong)) if found.is_empty() => Err(wrong),
-        _ => Ok(found.into_iter().flatten().collect()),
-    }
+    names::seeds(&args.nodes)
 }
 
 /// Returns the map, the nodes, and each of them as HOST:PORT.

@@ -17,7 +17,7 @@ use std::{
 };
 
 /// The proxy in front of a cluster, of which it is given one node.
-fn clustered(model: &str, cluster: &Cluster) -> Server {
+pub(super) fn clustered(model: &str, cluster: &Cluster) -> Server {
     proxy_to(model, [cluster.masters[0].addr()].into_iter(), &["--map", "cluster", "--cores", "2"])
 }
 
@@ -90,7 +90,7 @@ fn keys_of_one_command_are_of_one_slot(model: &str) {
 }
 
 /// Moves a slot key by key to a node, as `redis-cli --cluster reshard` does.
-fn migrate(from: &Node, to: &Node, slot: u16, others: &[&Node]) {
+pub(super) fn migrate(from: &Node, to: &Node, slot: u16, others: &[&Node]) {
     let (source, target) = (id(from), id(to));
     let ok = |node: &Node, line: String| assert_eq!(node.client().say(&line), "+OK\r\n", "{line}");
     ok(to, format!("CLUSTER SETSLOT {slot} IMPORTING {source}"));

@@ -3,6 +3,7 @@
 mod admission;
 mod blocked;
 mod cluster;
+mod cluster_changes;
 mod configuration;
 mod described;
 mod differential;

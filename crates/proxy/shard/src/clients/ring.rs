@@ -114,6 +114,12 @@ impl Ring {
         matches!(slot, Some(Slot::Waiting | Slot::Merging(_)))
     }
 
+    /// Returns whether all parts of this merged reply have arrived, and it waits for a confirmation.
+    pub(crate) fn awaits_confirmation(&self, number: u32) -> bool {
+        let slot = self.place(number).map(|place| &self.slots[place]);
+        matches!(slot, Some(Slot::Merging(merging)) if merging.awaits_confirmation())
+    }
+
     /// Returns whether no later reply is pending.
     pub(crate) fn is_last(&self, number: u32) -> bool {
         number == self.last()

@@ -5,3 +5,4 @@ pub(crate) mod redirect;
 pub(crate) mod state;
 pub(crate) mod topology;
 pub(crate) mod view;
+pub(crate) mod watch;

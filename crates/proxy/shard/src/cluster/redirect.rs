@@ -13,8 +13,21 @@ pub(crate) enum Redirect {
     Ask(u16, Option<SocketAddr>),
     /// The slot is being moved, and only some of the keys have been.
     TryAgain,
-    /// The node does not serve: CLUSTERDOWN, LOADING, MASTERDOWN or READONLY. Its view may be old, or that of the proxy.
+    /// The node does not serve: CLUSTERDOWN, LOADING or MASTERDOWN. Its view may be old, or that of the proxy.
     Down,
+    /// The node is a replica, so the view of the proxy is old.
+    ReadOnly,
+}
+
+/// Whether a program of a client can make the error reply to this command, after it has written: a script or a function. Its
+/// text does not differ from that of the node. Those with `_RO` cannot write. Commands of modules that the proxy forwards
+/// run no programs.
+#[inline]
+pub(crate) fn runs_program(name: &[u8]) -> bool {
+    let starts =
+        |with: &[u8]| name.len() >= with.len() && name[..with.len()].eq_ignore_ascii_case(with);
+    (starts(b"eval") || starts(b"fcall"))
+        && !(name.len() > 3 && name[name.len() - 3..].eq_ignore_ascii_case(b"_ro"))
 }
 
 impl Redirect {
@@ -32,7 +45,8 @@ impl Redirect {
                 if code == "MOVED" { Redirect::Moved(slot, to) } else { Redirect::Ask(slot, to) }
             }
             "TRYAGAIN" => Redirect::TryAgain,
-            "CLUSTERDOWN" | "LOADING" | "MASTERDOWN" | "READONLY" => Redirect::Down,
+            "CLUSTERDOWN" | "LOADING" | "MASTERDOWN" => Redirect::Down,
+            "READONLY" => Redirect::ReadOnly,
             _ => return None,
         })
     }
@@ -51,6 +65,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn scripts_and_functions_that_may_write_can_make_errors() {
+        for name in ["EVAL", "evalsha", "Fcall"] {
+            assert!(runs_program(name.as_bytes()), "{name}");
+        }
+        for name in ["eval_ro", "EVALSHA_RO", "FCALL_RO", "get", "ev", "", "expire", "json.set"] {
+            assert!(!runs_program(name.as_bytes()), "{name}");
+        }
+    }
+
+    #[test]
     fn errors_of_a_cluster_are_read() {
         let at = |text: &str| Some(text.parse::<SocketAddr>().unwrap());
         for (reply, expected) in [
@@ -67,6 +91,10 @@ mod tests {
                 Some(Redirect::TryAgain),
             ),
             ("-CLUSTERDOWN The cluster is down\r\n", Some(Redirect::Down)),
+            (
+                "-READONLY You can't write against a read only replica.\r\n",
+                Some(Redirect::ReadOnly),
+            ),
             ("-ERR MOVED 5 10.0.0.1:7000\r\n", None),
             ("-WRONGTYPE no\r\n", None),
             ("+MOVED 5 10.0.0.1:7000\r\n", None),

@@ -2,9 +2,11 @@
 
 use crate::node::upstream::Waiter;
 use regatta_engine::Conn;
+use regatta_keyspace::map::Map;
 use std::{
     collections::{BTreeMap, VecDeque},
     net::SocketAddr,
+    sync::Arc,
     time::Instant,
 };
 
@@ -22,6 +24,23 @@ pub(crate) struct ClusterState {
     pub(crate) repeated_bytes: usize,
     /// For each client and slot, the requests that were or will be sent again.
     pub(crate) out: BTreeMap<(Conn, u16), Out>,
+    /// Clients whose command needs a view that was asked for after it arrived: the number of the question, and since when
+    /// they wait.
+    pub(crate) fresh: BTreeMap<Conn, (u64, Instant)>,
+    /// Those of them whose input is to resume then.
+    pub(crate) fresh_waiting: Vec<Conn>,
+    /// Merged replies to commands for all nodes and to SCAN that are pending, by their slots in the rings of the clients.
+    pub(crate) asked_all: BTreeMap<(Conn, u32), AskedAll>,
+}
+
+/// A command for all nodes, or SCAN, whose reply is pending.
+#[derive(Debug)]
+pub(crate) struct AskedAll {
+    /// The slots when it was sent.
+    pub(crate) map: Arc<Map>,
+    /// The number of the question whose answer the reply waits for, once all parts are there, and since when.
+    pub(crate) needed: Option<u64>,
+    pub(crate) since: Instant,
 }
 
 /// A question for the slots in flight.
@@ -57,6 +76,8 @@ pub(crate) enum To {
     Ask(SocketAddr),
     /// To the owner of the slot.
     Owner,
+    /// To the owner of the slot in a view that was asked for with this number: the last one is a replica now.
+    Successor(u64),
 }
 
 impl ClusterState {

@@ -1,13 +1,18 @@
 //! Which node of a cluster is asked for its slots, when, and whose view counts. Without sockets and clocks.
 //!
-//! A view is adopted if it assigns slots, its node finds that the cluster works, and its epoch is not lower than that of the
-//! last one that was adopted: a node that is cut off reports what it last knew (redis#3138). Otherwise the next node is
-//! asked. If no node finds that the cluster works, the view with the highest epoch counts.
+//! A view is adopted if it is of the same cluster as the last one that was adopted, it assigns slots, its node finds that
+//! the cluster works, and its epoch is not lower than that of the last one: a node that is cut off reports what it last knew
+//! (redis#3138). Otherwise the next node is asked. If no node finds that the cluster works, the view with the highest epoch
+//! counts.
 //!
 //! One question is in flight at a time for the whole process. While nothing changes, the pauses between them double: the
-//! questions of many clients have brought clusters down (valkey-go#140).
+//! questions of many clients have brought clusters down (valkey-go#140). A command for all nodes needs a view that was
+//! asked for after it arrived ([`Topology::want_fresh`]): then the pauses are short.
 
-use super::view::View;
+use super::{
+    view::View,
+    watch::{News, Watch},
+};
 use regatta_keyspace::map::{Cluster, MAX_MASTERS, PLACES};
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -18,6 +23,9 @@ use std::{
 /// The shortest pause between two questions, and the longest while there is a reason to ask.
 const PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// The pause between two questions for commands that need a view of now.
+const FRESH_PAUSE: Duration = Duration::from_millis(20);
 
 /// Interval between questions without a reason, which is changed by up to a fifth at random.
 const INTERVAL: Duration = Duration::from_secs(30);
@@ -32,6 +40,16 @@ pub(crate) struct Topology {
     seeds: Vec<SocketAddr>,
     /// The nodes of the last view, also those without slots.
     known: BTreeSet<SocketAddr>,
+    /// The numbers of the last question, of the last one whose view was adopted, and of the first one that a command needs.
+    asked: u64,
+    confirmed: u64,
+    needed: u64,
+    /// The node that was asked last.
+    asked_node: Option<SocketAddr>,
+    /// What people learn of it.
+    watch: Watch,
+    /// All candidates have failed since this was looked at.
+    have_all_failed: bool,
     /// What is at each place for a master: its name in the cluster, and its address. A guest has no name.
     places: Vec<Option<(Vec<u8>, SocketAddr)>>,
     /// Nodes that have a place although they own no slots, because slots are being moved to them. The oldest is first.
@@ -48,6 +66,8 @@ pub(crate) struct Topology {
     /// The best view of a node that finds that the cluster does not work.
     fallback: Option<View>,
     not_before: Option<Instant>,
+    /// The same for a question that a command needs.
+    fresh_not_before: Option<Instant>,
     pause: Duration,
     again_at: Option<Instant>,
     /// Why there is no view.
@@ -66,6 +86,12 @@ impl Topology {
     pub(crate) fn new(seeds: Vec<SocketAddr>) -> Self {
         Topology {
             known: seeds.iter().copied().collect(),
+            asked: 0,
+            confirmed: 0,
+            needed: 0,
+            asked_node: None,
+            watch: Watch::default(),
+            have_all_failed: false,
             seeds,
             places: vec![None; MAX_MASTERS],
             guests: VecDeque::new(),
@@ -77,6 +103,7 @@ impl Topology {
             failed: 0,
             fallback: None,
             not_before: None,
+            fresh_not_before: None,
             pause: PAUSE,
             again_at: None,
             why: "no node was asked yet".into(),
@@ -96,10 +123,27 @@ impl Topology {
         self.first = first.filter(|first| self.known.contains(first)).or(self.first);
     }
 
+    /// A command needs a view that is asked for from now on. Returns the number that [`Topology::confirmed`] must reach.
+    pub(crate) fn want_fresh(&mut self) -> u64 {
+        // A question that is in flight was asked before.
+        self.needed = self.asked + 1;
+        self.needed
+    }
+
+    /// The number of the last question whose view was adopted.
+    pub(crate) fn confirmed(&self) -> u64 {
+        self.confirmed
+    }
+
+    fn needs_fresh(&self) -> bool {
+        self.confirmed < self.needed
+    }
+
     /// When [`Topology::ask`] returns a node. `None`: now, or once the question in flight is over.
     pub(crate) fn due(&self) -> Option<Instant> {
         match self.is_wanted {
             _ if self.is_asking => None,
+            _ if self.needs_fresh() => self.fresh_not_before,
             true => self.not_before,
             false => self.again_at,
         }
@@ -110,11 +154,20 @@ impl Topology {
         if self.is_asking || self.due().is_some_and(|due| now < due) {
             return None;
         }
-        let candidates = self.candidates();
+        let mut candidates = self.candidates();
+        if self.needs_fresh() && self.failed == 0 {
+            // A replica may learn late that slots have moved.
+            let owners: BTreeSet<_> = self.ranges().iter().map(|range| range.address).collect();
+            if !owners.is_empty() {
+                candidates = owners.into_iter().collect();
+            }
+        }
         let next = candidates[self.next % candidates.len()];
         self.next += usize::from(self.first.is_none());
         (self.is_asking, self.is_wanted) = (true, false);
-        Some(self.first.take().unwrap_or(next))
+        self.asked += 1;
+        self.asked_node = Some(self.first.take().unwrap_or(next));
+        self.asked_node
     }
 
     /// All nodes that can be asked.
@@ -137,36 +190,59 @@ impl Topology {
         let adopted = self.chosen(answer, is_last);
         let Some(view) = adopted else {
             self.failed = if is_last { 0 } else { self.failed + 1 };
+            self.have_all_failed |= is_last;
+            self.watch.failed(now, is_last, &self.why);
             // The next node is asked soon; all of them again after a while.
             self.is_wanted = true;
-            self.wait(now, is_last);
+            if is_last {
+                self.wait(now, true);
+                self.fresh_not_before = self.not_before;
+            } else {
+                self.not_before = Some(now + PAUSE);
+                self.fresh_not_before = Some(now + FRESH_PAUSE);
+            }
             return None;
         };
         self.failed = 0;
         self.fallback = None;
+        self.confirmed = self.asked;
+        self.watch.adopted(now, self.asked_node, &view);
         self.known.clone_from(&view.addresses);
         self.known.extend(view.ranges.iter().map(|range| range.address));
+        // A node that the cluster has forgotten, or that is down, gets no requests and no password any longer.
+        let guests = self.guests.len();
+        self.guests.retain(|guest| view.masters.contains(guest));
         let before = self.adopted.replace(view);
-        let has_changed = before.is_none_or(|before| Some(&before.ranges) != self.ranges());
+        let has_changed = guests != self.guests.len()
+            || before.is_none_or(|before| before.ranges != self.ranges());
         self.wait(now, !has_changed);
         has_changed.then(|| self.change())
     }
 
-    fn ranges(&self) -> Option<&Vec<super::view::Range>> {
-        self.adopted.as_ref().map(|view| &view.ranges)
+    fn ranges(&self) -> &[super::view::Range] {
+        self.adopted.as_ref().map_or(&[], |view| &view.ranges)
     }
 
     /// Returns the view to adopt. `is_last`: all other nodes were asked.
     fn chosen(&mut self, answer: Result<View, String>, is_last: bool) -> Option<View> {
         let epoch = self.adopted.as_ref().map_or(0, |view| view.epoch);
+        let node = self.asked_node.map_or_else(String::new, |node| format!("node {node}: "));
+        let is_other = |view: &View| {
+            self.adopted.as_ref().is_some_and(|adopted| !view.is_of_cluster_of(adopted))
+        };
         match answer {
             Err(why) => self.why = why,
+            Ok(view) if is_other(&view) => {
+                self.why = format!("{node}it is of another cluster");
+                self.watch.is_foreign(self.asked_node);
+            }
             Ok(view) if view.epoch < epoch => {
-                self.why = format!("the epoch of its view is {}, less than {epoch}", view.epoch);
+                self.why =
+                    format!("{node}the epoch of its view is {}, less than {epoch}", view.epoch);
             }
             Ok(view) if view.is_ok => return Some(view),
             Ok(view) => {
-                self.why = "the cluster does not work".into();
+                self.why = format!("{node}it finds that the cluster does not work");
                 let is_better = |other: &View| view.epoch >= other.epoch;
                 if self.fallback.as_ref().is_none_or(is_better) {
                     self.fallback = Some(view);
@@ -178,6 +254,7 @@ impl Topology {
 
     fn wait(&mut self, now: Instant, longer: bool) {
         self.not_before = Some(now + self.pause);
+        self.fresh_not_before = Some(now + FRESH_PAUSE);
         self.pause = if longer { (2 * self.pause).min(LONGEST_PAUSE) } else { PAUSE };
     }
 
@@ -186,9 +263,35 @@ impl Topology {
         &self.why
     }
 
-    /// Gives a place to a node without slots, to which some are being moved. `None`: the last view did not contain it.
+    /// Returns what people should learn since the last call.
+    pub(crate) fn take_news(&mut self) -> Vec<News> {
+        self.watch.take_news()
+    }
+
+    /// Returns whether all candidates have failed since the last call: their names may have other addresses now.
+    pub(crate) fn have_all_failed(&mut self) -> bool {
+        std::mem::take(&mut self.have_all_failed)
+    }
+
+    /// The epoch of the last view, and when it was asked for the last time that one was adopted. `None`: there is none.
+    pub(crate) fn last_view(&self) -> Option<(u64, Instant)> {
+        Some((self.adopted.as_ref()?.epoch, self.watch.adopted_at()?))
+    }
+
+    /// Gives places to all masters without slots, to which slots may be being moved. Returns what changes, and whether all
+    /// have a place.
+    pub(crate) fn admit_all(&mut self) -> (Option<Change>, bool) {
+        let owners: BTreeSet<_> = self.ranges().iter().map(|range| range.address).collect();
+        let masters = self.adopted.as_ref().map_or_else(BTreeSet::new, |view| view.masters.clone());
+        let all: Vec<SocketAddr> = masters.difference(&owners).copied().collect();
+        let change = all.iter().take(MAX_GUESTS).filter_map(|guest| self.admit(*guest)).last();
+        (change, all.len() <= MAX_GUESTS)
+    }
+
+    /// Gives a place to a master without slots, to which some are being moved. `None`: it has one, or the last view did not
+    /// contain it as a master that works.
     pub(crate) fn admit(&mut self, guest: SocketAddr) -> Option<Change> {
-        let is_known = self.adopted.is_some() && self.known.contains(&guest);
+        let is_known = self.adopted.as_ref().is_some_and(|view| view.masters.contains(&guest));
         if !is_known || self.guests.contains(&guest) {
             return None;
         }

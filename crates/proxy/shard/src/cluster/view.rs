@@ -1,7 +1,8 @@
 //! What a node reports of its cluster: CLUSTER INFO, CLUSTER SLOTS and CLUSTER NODES.
 //!
 //! CLUSTER SHARDS is not used: it shows the slots of a master that is down as if they had no owner (redis#13414). Of CLUSTER
-//! NODES only the addresses count: a node to which the first slot is being moved has none yet.
+//! NODES the names, addresses and flags count: a node to which the first slot is being moved has none yet, and the names
+//! show whether two views are of the same cluster.
 
 use regatta_keyspace::map::{MAX_MASTERS, SLOTS};
 use regatta_proto::resp::Value;
@@ -17,15 +18,19 @@ const MAX_NODES: usize = 1024;
 const MAX_ID: usize = 64;
 
 /// What a node reports of its cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct View {
     /// The cluster works, according to the node.
     pub(crate) is_ok: bool,
     /// The current epoch. It is higher after each failover.
     pub(crate) epoch: u64,
     pub(crate) ranges: Vec<Range>,
-    /// The addresses of all nodes, also of replicas and of masters without slots.
+    /// The names of all nodes, also of replicas and of nodes that are down.
+    pub(crate) ids: BTreeSet<Vec<u8>>,
+    /// The addresses of all nodes, also of replicas and of masters without slots: they can be asked for the slots.
     pub(crate) addresses: BTreeSet<SocketAddr>,
+    /// Those of masters that work, according to the node: only they can be getting slots.
+    pub(crate) masters: BTreeSet<SocketAddr>,
 }
 
 /// Slots with their master.
@@ -59,10 +64,10 @@ impl View {
         let epoch = field("cluster_current_epoch").and_then(|text| text.parse().ok());
         let epoch = epoch.ok_or("its reply to CLUSTER INFO has no epoch")?;
         let is_ok = field("cluster_state") == Some("ok");
-        let addresses =
-            nodes.split(|byte| *byte == b'\n').filter_map(|line| node_address(line, from));
-        let addresses = addresses.take(MAX_NODES).collect();
-        let mut view = View { is_ok, epoch, ranges: Vec::new(), addresses };
+        let mut view = View { is_ok, epoch, ..View::default() };
+        for line in nodes.split(|byte| *byte == b'\n').take(MAX_NODES) {
+            view.add_node(line, from);
+        }
         let read = Reader(slots).slots(from, &mut view);
         read.ok_or("its reply to CLUSTER SLOTS is malformed, or too long")?;
         let ids: BTreeSet<&[u8]> = view.ranges.iter().map(|range| &range.id[..]).collect();
@@ -73,6 +78,37 @@ impl View {
                 Err(format!("the cluster has {more} masters; at most {MAX_MASTERS} are possible"))
             }
         }
+    }
+
+    /// Adds a line of CLUSTER NODES: `ID IP:PORT@BUS,HOST FLAGS …`. A node in a handshake is not one of the cluster yet, and
+    /// its name changes.
+    fn add_node(&mut self, line: &[u8], from: SocketAddr) {
+        let mut words = line.split(|byte| *byte == b' ');
+        let (Some(id), Some(address), Some(flags)) = (words.next(), words.next(), words.next())
+        else {
+            return;
+        };
+        let has = |name: &[u8]| flags.split(|byte| *byte == b',').any(|flag| flag == name);
+        if has(b"handshake") || !(1..=MAX_ID).contains(&id.len()) {
+            return;
+        }
+        self.ids.insert(id.to_vec());
+        if let Some(address) = node_address(address, from).filter(|_| !has(b"noaddr")) {
+            self.addresses.insert(address);
+            if has(b"master") && !has(b"fail") {
+                self.masters.insert(address);
+            }
+        }
+    }
+
+    /// Whether this view is of the same cluster as an earlier one: it has at least half of the nodes of that one, or of its
+    /// masters with slots. Replicas come and go; an address may have been taken over by a node of another cluster.
+    pub(crate) fn is_of_cluster_of(&self, earlier: &View) -> bool {
+        let has_half = |ids: &BTreeSet<&[u8]>| {
+            2 * ids.iter().filter(|id| self.ids.contains(**id)).count() >= ids.len()
+        };
+        has_half(&earlier.ids.iter().map(|id| &id[..]).collect())
+            || has_half(&earlier.ranges.iter().map(|range| &range.id[..]).collect())
     }
 }
 
@@ -85,9 +121,9 @@ fn text<'a>(reply: &'a [u8], of: &str) -> Result<&'a [u8], String> {
     }
 }
 
-/// The address in a line of CLUSTER NODES: `ID IP:PORT@BUS,HOST …`.
-fn node_address(line: &[u8], from: SocketAddr) -> Option<SocketAddr> {
-    let word = std::str::from_utf8(line.split(|byte| *byte == b' ').nth(1)?).ok()?;
+/// Reads an address of CLUSTER NODES: `IP:PORT@BUS,HOST`.
+fn node_address(word: &[u8], from: SocketAddr) -> Option<SocketAddr> {
+    let word = std::str::from_utf8(word).ok()?;
     let (host, port) = word.split(['@', ',']).next()?.rsplit_once(':')?;
     let ip = if host.is_empty() { from.ip() } else { host.parse().ok()? };
     port.parse().ok().filter(|port| *port > 0).map(|port| SocketAddr::new(ip, port))
@@ -181,8 +217,8 @@ mod tests {
     }
 
     fn read(slots: &str) -> Result<View, String> {
-        let nodes =
-            "a 10.0.0.1:7001@17001 master -\nb ::1:7002@1,host slave\nc :0@0 noaddr\nd :7003@1 x\n";
+        let nodes = "a 10.0.0.1:7001@17001 myself,master -\nb ::1:7002@1,host slave a\nc :0@0 master,noaddr\n\
+                     d :7003@1 master,fail?\ne :7004@1 master,fail -\nf :7005@1 handshake -\ng :7006@1\n";
         let replies = [INFO.to_string(), slots.to_string(), bulk(nodes)].map(String::into_bytes);
         View::read(&replies, "10.0.0.9:1".parse().unwrap())
     }
@@ -204,7 +240,41 @@ mod tests {
             [(0, 99, "10.0.0.1:7001"), (100, 200, "10.0.0.9:7003"), (201, 300, "10.0.0.9:7004")];
         assert_eq!(ranges, expected.map(|(first, last, at)| (first, last, at.to_string())));
         let all: Vec<String> = view.addresses.iter().map(SocketAddr::to_string).collect();
-        assert_eq!(all, ["10.0.0.1:7001", "10.0.0.9:7003", "[::1]:7002"]);
+        assert_eq!(all, ["10.0.0.1:7001", "10.0.0.9:7003", "10.0.0.9:7004", "[::1]:7002"]);
+        let masters: Vec<String> = view.masters.iter().map(SocketAddr::to_string).collect();
+        assert_eq!(masters, ["10.0.0.1:7001", "10.0.0.9:7003"], "without those that failed");
+        assert_eq!(view.ids.iter().map(|id| &id[..]).collect::<Vec<_>>().concat(), b"abcde");
+    }
+
+    #[test]
+    fn a_cluster_is_known_by_half_of_its_nodes_or_masters() {
+        let view = |ids: &str, masters: &str| View {
+            ids: ids.bytes().map(|id| vec![id]).collect(),
+            ranges: masters
+                .bytes()
+                .map(|id| Range {
+                    first: 0,
+                    last: 9,
+                    id: vec![id],
+                    address: ([10, 0, 0, 1], 1).into(),
+                })
+                .collect(),
+            ..View::default()
+        };
+        let before = view("abcdefgh", "abc");
+        for (ids, masters, expected) in [
+            ("abcdefgh", "abc", true),
+            ("efgh", "efgh", true),
+            ("abc", "abc", true),
+            ("abxyz", "ab", true),
+            // A node was reset and belongs to another cluster.
+            ("axyz", "xyz", false),
+            ("efgx", "x", false),
+            ("vwxyz", "vwx", false),
+            ("", "", false),
+        ] {
+            assert_eq!(view(ids, masters).is_of_cluster_of(&before), expected, "{ids}");
+        }
     }
 
     #[test]

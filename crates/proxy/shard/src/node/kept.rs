@@ -27,6 +27,8 @@ pub(crate) struct Entry {
     pub(crate) slot: Option<u16>,
     /// How often it was sent before.
     pub(crate) hops: u8,
+    /// Its error may be made by a program of the client, after it has written.
+    pub(crate) runs_program: bool,
     /// Its size; 0 if it was not kept.
     length: u32,
 }
@@ -39,7 +41,14 @@ impl Kept {
         if keeps {
             self.bytes.extend_from_slice(request);
         }
-        self.entries.push_back(Entry { slot, hops, length });
+        self.entries.push_back(Entry { slot, hops, runs_program: false, length });
+    }
+
+    /// Notes that the last request runs a program of the client.
+    pub(crate) fn last_runs_program(&mut self) {
+        if let Some(entry) = self.entries.back_mut() {
+            entry.runs_program = true;
+        }
     }
 
     /// Removes the first request, because its reply has arrived. Returns it with its bytes; none if they were not kept.

@@ -59,21 +59,23 @@ pub(crate) struct Upstream {
     pub(crate) number: Option<u64>,
 }
 
-/// A server that was a node before a reload.
+/// A server that was a node before a reload, or a master of a cluster before its slots have moved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Left {
     pub(crate) name: String,
     pub(crate) address: SocketAddr,
+    /// What has happened, for errors.
+    pub(crate) since: &'static str,
 }
 
 impl Left {
     /// Its name and address, for errors.
     pub(crate) fn shown(&self) -> String {
-        let Left { name, address } = self;
+        let Left { name, address, since } = self;
         if *name == address.to_string() {
-            format!("{name} (before a reload)")
+            format!("{name} ({since})")
         } else {
-            format!("{name} ({address}, before a reload)")
+            format!("{name} ({address}, {since})")
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::{
     clients::{client::Client, next::Next, routed::Routed},
+    cluster::redirect::runs_program,
     node::{
         kept::MOST,
         pools::Key,
@@ -67,6 +68,11 @@ impl Proxy {
             let is_kept = self.cluster.is_some();
             if is_kept {
                 upstream.keep(request, self.group, 0);
+                if runs_program(command.arg(0).unwrap_or_default())
+                    && let Some(kept) = &mut upstream.kept
+                {
+                    kept.last_runs_program();
+                }
             }
             upstream.wait(Waiter { sent_us, class, head, is_kept, ..waiter }, now);
         }
@@ -107,7 +113,7 @@ impl Proxy {
         merge: Merge,
         effects: &mut Fx,
     ) -> Next {
-        let nodes = Arc::clone(&self.order);
+        let nodes = self.all_nodes(decision);
         self.group = None;
         let conns = match self.all_of(client, nodes.iter().copied(), command, effects) {
             Ok(conns) => conns,
@@ -117,8 +123,13 @@ impl Proxy {
         let count = nodes.len();
         let first = if merge == Merge::AnyValue { self.random.random_range(0..count) } else { 0 };
         let order = (first..count).chain(0..first);
-        let merging = self.merging(Rule::All(merge), order.clone().map(|at| nodes[at]), decision);
+        let asked = order.clone().map(|at| nodes[at]);
+        let mut merging = self.merging(Rule::All(merge), asked, decision);
+        if self.needs_confirmation(decision) {
+            merging.needs_confirmation();
+        }
         let slot = client.ring.merge(Box::new(merging));
+        self.asks_all(client.conn, slot, effects.now().instant);
         for (number, at) in order.enumerate() {
             let waiter = Waiter::part(client.conn, slot, number);
             self.send_part(waiter, conns[at], effects, |out| as_array(command, out));
@@ -130,6 +141,24 @@ impl Proxy {
     pub(crate) fn scan(
         &mut self,
         client: &mut Client,
+        Routed { command, decision, .. }: Routed<'_>,
+        cursor: Cursor,
+        effects: &mut Fx,
+    ) -> Next {
+        // Later calls are checked when the scan leaves a node.
+        if command.arg(1) == Some(&b"0"[..])
+            && let Some(next) = self.waits_for_view(client, decision, effects)
+        {
+            return next;
+        }
+        let next = self.send_scan(client, command, cursor, effects);
+        self.has_used_view(client.conn, &next);
+        next
+    }
+
+    fn send_scan(
+        &mut self,
+        client: &mut Client,
         command: &Command<'_>,
         cursor: Cursor,
         effects: &mut Fx,
@@ -139,13 +168,17 @@ impl Proxy {
             Err(next) => return next,
         };
         let nodes = self.order.len();
-        let merging = Merging::new(
+        let mut merging = Merging::new(
             Rule::Scan { cursor, nodes },
             [cursor.node],
             false,
             Arc::clone(&self.settings.nodes),
         );
+        if self.cluster.is_some() {
+            merging.needs_confirmation();
+        }
         let slot = client.ring.merge(Box::new(merging));
+        self.asks_all(client.conn, slot, effects.now().instant);
         let waiter = Waiter::part(client.conn, slot, 0);
         self.send_part(waiter, conns[0], effects, |out| write_scan(command, cursor, out));
         Next::Go

@@ -174,8 +174,15 @@ impl Proxy {
                 self.forward(client, node, command, effects)
             }
             Route::Split(merge) => self.split(client, routed, *merge, effects),
-            Route::AllNodes(merge) => self.send_to_all(client, routed, *merge, effects),
-            Route::Scan(cursor) => self.scan(client, command, *cursor, effects),
+            Route::AllNodes(merge) => match self.waits_for_view(client, decision, effects) {
+                Some(next) => next,
+                None => {
+                    let next = self.send_to_all(client, routed, *merge, effects);
+                    self.has_used_view(client.conn, &next);
+                    next
+                }
+            },
+            Route::Scan(cursor) => self.scan(client, routed, *cursor, effects),
             Route::Local(local) => self.answer_locally(client, command, *local, effects),
             Route::Lease(lease, place) => match self.keeps_out(client, decision, effects) {
                 Some(next) => next,

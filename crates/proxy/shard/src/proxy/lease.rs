@@ -124,7 +124,9 @@ impl Proxy {
     /// for it; otherwise it is closed.
     pub(crate) fn give_back(&mut self, node: usize, conn: Conn, is_clean: bool, effects: &mut Fx) {
         let Some(upstream) = self.peers.upstream(conn) else { return };
-        let (pool, is_quiet) = (upstream.pool, upstream.waiting.is_empty());
+        // If the node has left its place, its connections are not used again.
+        let is_quiet = upstream.waiting.is_empty() && upstream.left.is_none();
+        let pool = upstream.pool;
         if is_clean && is_quiet && self.pools.get(pool).keep(node, conn) {
             upstream.use_ = Use::Idle;
         } else if let Some(Peer::Upstream(upstream)) = self.peers.take(conn) {

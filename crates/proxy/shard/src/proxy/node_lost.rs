@@ -33,11 +33,13 @@ impl Proxy {
             // It was answered. Nobody waits, unless those whose turn it was have not used it.
             return self.release(std::mem::take(&mut upstream.held));
         }
+        // Otherwise another server is at the node's place now.
+        let is_present = upstream.use_ != Use::Retired && upstream.left.is_none();
         // The node works, if it refuses a user or a command.
         let is_refused = matches!(loss, Loss::Refused(_) | Loss::Denied(_));
         if !matches!(upstream.use_, Use::Idle) && loss != Loss::Moved && !is_refused {
             self.shared.counts.lost.add(1);
-            if upstream.use_ != Use::Retired {
+            if is_present {
                 self.settings.nodes.doubt(node);
             }
         }
@@ -51,9 +53,9 @@ impl Proxy {
         if loss != Loss::Moved && !matches!(upstream.use_, Use::Idle | Use::Retired) {
             self.want_slots(None, effects);
         }
-        if is_blamed && loss != Loss::Moved && upstream.use_ != Use::Retired {
+        if is_blamed && loss != Loss::Moved && is_present {
             self.fails(node, &why, effects);
-        } else if !upstream.is_admitted && loss != Loss::Moved && upstream.use_ != Use::Retired {
+        } else if !upstream.is_admitted && loss != Loss::Moved && is_present {
             let error = self.refusal(node, &loss, upstream.is_open);
             let pause = if is_refused { REFUSED_FOR } else { LOST_FOR };
             self.pools.get(pool).refuse(node, error, effects.now().instant + pause);
@@ -95,7 +97,7 @@ impl Proxy {
         let error = errors::line(&[loss.text(&name, was_open, timeout).as_bytes()]);
         let unanswered = format!("{code} node {name}: {why}").into_bytes();
         let left = upstream.left.as_ref();
-        let at = left.map(|left| format!(" (at {}, before a reload)", left.address));
+        let at = left.map(|left| format!(" (at {}, {})", left.address, left.since));
         let part_error = format!("{code} {why}{}", at.unwrap_or_default());
         for (place, waiter) in upstream.waiting.drain(..).enumerate() {
             match waiter.what {

@@ -314,6 +314,9 @@ impl Proxy {
         if needs_resume {
             self.resume_later(waiter.client);
         }
+        if self.cluster.as_ref().is_some_and(|cluster| !cluster.asked_all.is_empty()) {
+            self.part_arrived(waiter, effects.now().instant);
+        }
     }
 
     /// Forwards the start of a large reply if it is the next one for its client, or refuses the reply.

@@ -129,6 +129,10 @@ impl Proxy {
             }
             ("exec", _) => self.exec(client, command, effects),
             ("discard", _) => self.discard(client, command, effects),
+            // Each node of a cluster passes messages on to all others.
+            ("publish", Route::OneNode(_)) if self.cluster.is_some() => {
+                self.queue(client, command, None, effects)
+            }
             (_, Route::OneNode(node) | Route::Lease(Lease::Blocking, Place::Node(node))) => {
                 self.queue(client, command, Some(*node), effects)
             }

@@ -22,7 +22,18 @@ pub(crate) struct Merging {
     writes: bool,
     /// What the parts are for.
     of: &'static str,
+    confirmation: Confirmation,
     nodes: Arc<Nodes>,
+}
+
+/// Whether it must be known before a reply is written that the slots of a cluster have not moved.
+#[derive(Debug)]
+enum Confirmation {
+    NotNeeded,
+    Needed,
+    Given,
+    /// This error is the reply instead, without the leading `-`.
+    Refused(String),
 }
 
 #[derive(Debug)]
@@ -92,7 +103,16 @@ impl Merging {
     ) -> Self {
         let parts: Vec<Part> =
             asked.into_iter().map(|node| Part { node, outcome: Outcome::Waiting }).collect();
-        Merging { rule, left: parts.len(), held: 0, parts, writes, of: "nodes", nodes }
+        Merging {
+            rule,
+            left: parts.len(),
+            held: 0,
+            parts,
+            writes,
+            of: "nodes",
+            confirmation: Confirmation::NotNeeded,
+            nodes,
+        }
     }
 
     /// The parts are for slots of a cluster, of which a node may have several.
@@ -106,7 +126,29 @@ impl Merging {
     }
 
     pub(crate) fn is_done(&self) -> bool {
+        self.left == 0 && !self.awaits_confirmation()
+    }
+
+    /// The slots must not have moved when all parts have arrived; for SCAN, only if another node is next, or none.
+    pub(crate) fn needs_confirmation(&mut self) {
+        self.confirmation = Confirmation::Needed;
+    }
+
+    /// Whether all parts have arrived without an error, and it is not known yet whether slots have moved.
+    pub(crate) fn awaits_confirmation(&self) -> bool {
         self.left == 0
+            && matches!(self.confirmation, Confirmation::Needed)
+            && self.has_succeeded()
+            && (!matches!(self.rule, Rule::Scan { .. }) || self.next_of_node() == Some(0))
+    }
+
+    /// The slots have not moved, or this error is the reply.
+    pub(crate) fn confirm(&mut self, refusal: Option<String>) {
+        self.confirmation = refusal.map_or(Confirmation::Given, Confirmation::Refused);
+    }
+
+    fn has_succeeded(&self) -> bool {
+        self.parts.iter().all(|part| matches!(part.outcome, Outcome::Reply(_)))
     }
 
     /// Records a node's reply.
@@ -134,7 +176,9 @@ impl Merging {
 
     /// Writes the merged reply. All parts must have arrived.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        if self.parts.iter().all(|part| matches!(part.outcome, Outcome::Reply(_))) {
+        if let Confirmation::Refused(text) = &self.confirmation {
+            errors::write(out, &[text.as_bytes()]);
+        } else if self.has_succeeded() {
             let start = out.len();
             if self.merge(out).is_none() {
                 out.truncate(start);
@@ -286,6 +330,13 @@ impl Merging {
         number(b'*', (count * width) as i64, out);
         places.iter().for_each(|element| out.extend_from_slice(element));
         Some(())
+    }
+
+    /// The node's own cursor in its reply to SCAN.
+    fn next_of_node(&self) -> Option<u64> {
+        let (_, 2, bytes) = elements(Value::read(self.replies().next()?)?.0)? else { return None };
+        let (Value::Bulk(next), _) = Value::read(bytes)? else { return None };
+        std::str::from_utf8(next).ok()?.parse().ok()
     }
 
     fn scan(&self, cursor: Cursor, nodes: usize, out: &mut Vec<u8>) -> Option<()> {

@@ -17,7 +17,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Exit status:
   0  the proxy is ready, and all nodes are up
-  1  it is starting or stopping, or a node is down
+  1  it is starting or stopping, a node is down, or it knows no node
   2  it does not answer
 With --ready, the state of the nodes does not count.")]
 pub struct StatusArgs {

@@ -96,9 +96,9 @@ impl State {
         })
     }
 
-    /// Whether all nodes are up.
+    /// Whether all nodes are up. A proxy of a cluster knows none before the first view.
     pub fn is_up(&self) -> bool {
-        self.nodes.iter().all(|node| node.is_up)
+        !self.nodes.is_empty() && self.nodes.iter().all(|node| node.is_up)
     }
 
     /// The state for people. `now_unix_s`: the time.

@@ -13,7 +13,15 @@ fn view(epoch: u64, ranges: &[(u16, u16, u16)]) -> View {
         id: port.to_string().into_bytes(),
         address: at(*port),
     });
-    View { is_ok: true, epoch, ranges: ranges.collect(), addresses: (1..6).map(at).collect() }
+    let nodes = || 1_u16..6;
+    View {
+        is_ok: true,
+        epoch,
+        ranges: ranges.collect(),
+        ids: nodes().map(|port| port.to_string().into_bytes()).collect(),
+        addresses: nodes().map(at).collect(),
+        masters: nodes().map(at).collect(),
+    }
 }
 
 /// Asks, and answers with this.
@@ -135,10 +143,96 @@ fn a_node_that_gets_its_first_slot_keeps_its_place() {
 #[test]
 fn the_number_of_guests_has_a_limit() {
     let (mut topology, now) = (Topology::new(vec![at(1)]), Instant::now());
-    let all = View { addresses: (1..60).map(at).collect(), ..view(1, &[(0, 16383, 1)]) };
+    let all = View { masters: (1..60).map(at).collect(), ..view(1, &[(0, 16383, 1)]) };
     turn(&mut topology, now, Ok(all)).unwrap();
     let last = (2..60).filter_map(|port| topology.admit(at(port))).last().unwrap();
     let used: Vec<_> = last.nodes.iter().filter(|(name, _)| !name.is_empty()).collect();
     assert_eq!(used.len(), 1 + MAX_GUESTS);
     assert!(used.iter().any(|(_, address)| *address == at(59)));
+}
+
+#[test]
+fn a_view_of_another_cluster_is_not_adopted() {
+    let (mut topology, now) = (Topology::new(vec![at(1)]), Instant::now());
+    turn(&mut topology, now, Ok(view(5, &[(0, 16383, 1)]))).unwrap();
+    topology.take_news();
+    // It has taken over the address of a replica, and its epoch is higher.
+    let ids = ["x", "y", "5"].map(|id| id.as_bytes().to_vec());
+    let other = View { ids: ids.into(), ..view(14, &[(0, 16383, 9)]) };
+    for second in 1..9 {
+        topology.want(Some(at(3)));
+        let answer = Ok(other.clone());
+        assert_eq!(turn(&mut topology, now + second * SECOND, answer), None);
+        assert_eq!(topology.why(), "node 10.0.0.1:3: it is of another cluster");
+    }
+    let news = topology.take_news();
+    assert!(
+        matches!(&news[..], [News::Foreign(from), News::Unknown(_)] if *from == at(3)),
+        "{news:?}"
+    );
+    topology.want(None);
+    let own = view(6, &[(0, 16383, 2)]);
+    assert!(turn(&mut topology, now + 20 * SECOND, Ok(own)).is_some(), "its own cluster counts");
+    assert_eq!(topology.take_news(), [News::Known { epoch: 6, masters: 1 }]);
+}
+
+#[test]
+fn a_guest_that_the_cluster_no_longer_reports_is_dropped() {
+    let (mut topology, now) = (Topology::new(vec![at(1)]), Instant::now());
+    let own = view(1, &[(0, 16383, 1)]);
+    turn(&mut topology, now, Ok(own.clone())).unwrap();
+    for port in [2, 3] {
+        topology.admit(at(port)).unwrap();
+    }
+    // Node 3 is down or a replica now, or was forgotten.
+    topology.want(None);
+    let masters = own.masters.iter().copied().filter(|node| *node != at(3)).collect();
+    let change = turn(&mut topology, now + SECOND, Ok(View { masters, ..own.clone() })).unwrap();
+    let named: Vec<&str> =
+        change.nodes.iter().map(|(name, _)| &name[..]).filter(|name| !name.is_empty()).collect();
+    assert_eq!(named, ["10.0.0.1:1", "10.0.0.1:2"]);
+    assert_eq!(topology.admit(at(3)), None, "no request is sent to it");
+    let (change, has_all) = topology.admit_all();
+    assert!(
+        has_all && change.unwrap().nodes.iter().filter(|(name, _)| !name.is_empty()).count() == 4
+    );
+}
+
+#[test]
+fn a_view_that_a_command_needs_is_asked_for_after_the_command() {
+    let (mut topology, now) = (Topology::new(vec![at(1)]), Instant::now());
+    let own = || Ok(view(1, &[(0, 99, 1), (100, 16383, 2)]));
+    turn(&mut topology, now, own()).unwrap();
+    topology.want(None);
+    topology.ask(now + SECOND).unwrap();
+    // One is in flight already; it is not the right one.
+    let needed = topology.want_fresh();
+    assert_eq!((needed, topology.want_fresh()), (3, 3), "one question for all that wait");
+    topology.answered(own(), now + SECOND, 0.5);
+    assert_eq!(topology.confirmed(), 2);
+    assert_eq!(topology.due(), Some(now + SECOND + FRESH_PAUSE), "the pause is short");
+    let asked = topology.ask(now + 2 * SECOND).unwrap();
+    assert!([at(1), at(2)].contains(&asked), "an owner of slots knows best");
+    topology.answered(Err("it is down".into()), now + 2 * SECOND, 0.5);
+    assert_eq!((topology.confirmed(), topology.due()), (2, Some(now + 2 * SECOND + FRESH_PAUSE)));
+    topology.ask(now + 3 * SECOND).unwrap();
+    topology.answered(own(), now + 3 * SECOND, 0.5);
+    assert!(topology.confirmed() >= needed);
+    assert_eq!(topology.due(), Some(now + 3 * SECOND + INTERVAL), "nobody needs another one");
+}
+
+#[test]
+fn commands_do_not_hurry_questions_that_no_node_answers() {
+    let (mut topology, mut now) = (Topology::new(vec![at(1)]), Instant::now());
+    turn(&mut topology, now, Ok(view(1, &[(0, 16383, 1)]))).unwrap();
+    topology.want_fresh();
+    let (start, mut questions) = (now, 0);
+    while now < start + 10 * SECOND {
+        now = topology.due().unwrap().max(now);
+        turn(&mut topology, now, Err("it is down".into()));
+        questions += 1;
+    }
+    // Five candidates each second.
+    assert!(questions < 70, "{questions}");
+    assert!(topology.have_all_failed() && !topology.have_all_failed());
 }

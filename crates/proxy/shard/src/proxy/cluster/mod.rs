@@ -1,6 +1,7 @@
 //! A Redis Cluster behind the proxy: its slots are asked for (`slots`), and requests that a node did not apply are sent
-//! again (`repeats`).
+//! again (`repeats`). Commands for all nodes need the slots as they are now (`fresh`).
 
+mod fresh;
 mod repeats;
 mod slots;
 

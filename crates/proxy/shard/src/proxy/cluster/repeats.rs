@@ -1,6 +1,8 @@
 //! Requests that a node of a cluster did not apply: sent again to another node, or at a later time.
 //!
-//! Only errors that say that nothing was applied lead here, so no request is applied twice. While one is out, the client's
+//! Only errors that say that nothing was applied lead here, so no request is applied twice. A script or a function can make
+//! such an error itself after it has written, and its text does not differ: such a command is never sent again, and its
+//! error is passed on as it is. While one is out, the client's
 //! input waits for all replies. Those of its requests that were already sent and are for the same slot are refused in
 //! their order, too, and are sent again in it. If one is to go over another connection than an earlier one, e.g. because the
 //! slot has moved twice, it waits for the reply to that. If a slot has moved back meanwhile, a later request may have been carried
@@ -59,25 +61,31 @@ impl Proxy {
         let Some((entry, bytes)) = upstream.kept.as_mut().and_then(|kept| kept.pop()) else {
             return false;
         };
-        if reply.first() != Some(&b'-') || upstream.streamed > 0 {
+        let is_error = reply.first() == Some(&b'-') && upstream.streamed == 0;
+        if !is_error || entry.runs_program {
             if let Some(cluster) = self.cluster.as_mut().filter(|cluster| !cluster.out.is_empty()) {
                 cluster.note_answer(waiter, entry.slot);
+            }
+            if is_error {
+                // The slot may have moved all the same.
+                let from = self.settings.nodes.address(upstream.node);
+                let _ = self.target(Redirect::of(reply, from), entry.slot, effects);
             }
             return false;
         }
         let left = upstream.left.as_ref().map(|left| left.address);
         let from = left.unwrap_or_else(|| self.settings.nodes.address(upstream.node));
         let now = effects.now().instant;
-        let Some(to) = self.target(Redirect::of(reply, from), entry.slot, effects) else {
+        let request = (waiter, entry.slot, upstream.node);
+        let Some((to, slot)) = self.elsewhere(Redirect::of(reply, from), request, effects) else {
             return false;
         };
-        let slot = entry.slot.unwrap_or_default();
         let is_leased = matches!(upstream.use_, Use::Leased(_));
         let is_last =
             self.peers.peek(waiter.client).is_none_or(|one| one.ring.is_last(waiter.slot));
         // A later request of the client could overtake it.
         let may_try = is_last && !is_leased && !bytes.is_empty() && entry.hops < MOST_TRIES;
-        if to == Ok(To::Owner) && !may_try {
+        if matches!(to, Ok(To::Owner | To::Successor(_))) && !may_try {
             return false;
         }
         let to = match to {
@@ -96,7 +104,7 @@ impl Proxy {
         match to {
             Ok(to) => {
                 let due = match to {
-                    To::Owner => now + pause(entry.hops),
+                    To::Owner | To::Successor(_) => now + pause(entry.hops),
                     // The nodes contradict each other.
                     _ if entry.hops >= MANY_HOPS => now + pause(entry.hops - MANY_HOPS),
                     _ => now,
@@ -116,6 +124,25 @@ impl Proxy {
         true
     }
 
+    /// Where a request, for this slot, is sent that the node at this place has refused with this error, or why nowhere; and the
+    /// slot. `None`: the client gets the error.
+    fn elsewhere(
+        &mut self,
+        error: Option<Redirect>,
+        (waiter, slot, place): (Waiter, Option<u16>, usize),
+        effects: &Fx,
+    ) -> Option<(Result<To, &'static str>, u16)> {
+        // A part of a command for all nodes: the node was a master.
+        if error == Some(Redirect::ReadOnly)
+            && let Some(slot) = self.slot_of_place(waiter, place)
+        {
+            let needed = self.shared.want_fresh_slots();
+            self.look_for_view(effects.now().instant);
+            return Some((Ok(To::Successor(needed)), slot));
+        }
+        Some((self.target(error, slot, effects)?, slot.unwrap_or_default()))
+    }
+
     /// Where a request is sent that a node has refused with this error, or why nowhere. `None`: the client gets the error.
     fn target(
         &mut self,
@@ -133,7 +160,7 @@ impl Proxy {
                 Some(to.map(To::Ask).ok_or(NO_ADDRESS))
             }
             (Redirect::TryAgain, Some(_)) => Some(Ok(To::Owner)),
-            (Redirect::Down, _) => {
+            (Redirect::Down | Redirect::ReadOnly, _) => {
                 self.want_slots(None, effects);
                 None
             }
@@ -240,6 +267,16 @@ impl Proxy {
         }
         let (address, asks) = match one.to {
             To::Owner => return Step::Send(self.map.node_of_group(one.slot)),
+            To::Successor(needed) if self.has_view(needed) => {
+                return Step::Send(self.map.node_of_group(one.slot));
+            }
+            To::Successor(_) if now >= one.until => {
+                let why = self.shared.why_no_slots();
+                return Step::Fail(format!(
+                    "READONLY the node is a replica now, and no node has reported its successor: {why}"
+                ));
+            }
+            To::Successor(_) => return Step::Wait,
             To::Moved(address) => (address, false),
             To::Ask(address) => (address, true),
         };

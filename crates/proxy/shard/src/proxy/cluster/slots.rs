@@ -13,7 +13,10 @@ use crate::{
         upstream::{Upstream, Use, What},
     },
     peers::Peer,
-    proxy::state::{Fx, Proxy},
+    proxy::{
+        cluster::fresh::LOOK_PAUSE,
+        state::{Fx, Proxy},
+    },
 };
 use rand::Rng;
 use regatta_engine::{Conn, ConnInterest};
@@ -55,11 +58,14 @@ impl Proxy {
             self.send_question(address, effects);
         }
         self.release_waiting(now);
+        self.use_views(effects);
         self.forget_answered();
+        self.end_left_leases(effects);
         let cluster = self.cluster.as_ref()?;
         // Another core may be asking: its answer is looked for at the next check.
         let soon = now + ASKED_FOR;
-        let patience = (!cluster.waiting.is_empty()).then_some(now + Duration::from_millis(20));
+        let is_waited_for = !cluster.waiting.is_empty() || cluster.looks_for_view();
+        let patience = is_waited_for.then_some(now + LOOK_PAUSE);
         Some(self.shared.slots_due().unwrap_or(soon)).into_iter().chain(patience).min()
     }
 
@@ -115,7 +121,10 @@ impl Proxy {
         let jitter = self.random.random();
         self.shared.report_slots(view, effects.now().instant, jitter);
         self.follow_settings(effects);
+        self.use_views(effects);
         self.check_soon(effects.now().instant);
+        // The next question may be due earlier.
+        self.look_for_view(effects.now().instant);
     }
 
     /// Adopts other slots. Only what depends on slots or nodes that have moved ends. `nodes`: those before, and whether each
@@ -128,8 +137,13 @@ impl Proxy {
     ) {
         let moved = || (0..differing.len()).filter(|node| differing[*node]);
         moved().for_each(|node| self.note_left(node, nodes));
-        self.end_leases(|node| differing[node], effects);
-        let own = self.peers.upstreams().filter(|one| self.has_moved(one, before));
+        let has_ended = |one: &&Upstream| match one.use_ {
+            Use::Leased(client) => differing[one.node] && !self.is_answering(one, client),
+            Use::Subscribed(_) => differing[one.node],
+            _ => false,
+        };
+        let own =
+            self.peers.upstreams().filter(|one| has_ended(one) || self.has_moved(one, before));
         let own: Vec<Conn> = own.map(|one| one.conn).collect();
         for conn in own {
             if let Some(Peer::Upstream(upstream)) = self.peers.take(conn) {
@@ -138,6 +152,25 @@ impl Proxy {
         }
         moved().for_each(|node| self.leave_node(node, effects));
         self.release_waiting(effects.now().instant);
+    }
+
+    /// Whether a reply is on its way over the connection of one client. If its command may block, that can take for ever.
+    fn is_answering(&self, upstream: &Upstream, client: Conn) -> bool {
+        let blocks = self.peers.peek(client).is_some_and(|client| client.blocking().is_some());
+        !upstream.waiting.is_empty() && !blocks
+    }
+
+    /// Ends leases of nodes whose slots have moved, once they have brought the reply that was on its way.
+    pub(crate) fn end_left_leases(&mut self, effects: &mut Fx) {
+        let is_over = |one: &&Upstream| {
+            matches!(one.use_, Use::Leased(_)) && one.left.is_some() && one.waiting.is_empty()
+        };
+        let over: Vec<Conn> = self.peers.upstreams().filter(is_over).map(|one| one.conn).collect();
+        for conn in over {
+            if let Some(Peer::Upstream(upstream)) = self.peers.take(conn) {
+                self.lose(*upstream, Loss::Moved, effects);
+            }
+        }
     }
 
     /// Whether a connection of one client depends on a slot that has moved. While a request is in flight over it, its node

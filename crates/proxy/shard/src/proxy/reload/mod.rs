@@ -55,10 +55,13 @@ impl Proxy {
 
     /// Notes at the connections to a node that it is another server now. `before`: the nodes to which they lead.
     pub(crate) fn note_left(&mut self, node: usize, before: &Nodes) {
-        let (name, address) = (before.name(node), before.address(node));
+        let (name, address) = (before.name(node).to_owned(), before.address(node));
+        let since = if self.cluster.is_some() { "its slots have moved" } else { "before a reload" };
         for upstream in self.peers.upstreams_mut().filter(|one| one.node == node) {
             // After two reloads, the first one counts.
-            upstream.left.get_or_insert_with(|| Box::new(Left { name: name.to_owned(), address }));
+            upstream
+                .left
+                .get_or_insert_with(|| Box::new(Left { name: name.clone(), address, since }));
         }
     }
 

@@ -4,6 +4,7 @@
 //!
 //! `CLUSTER_SEED=n` repeats one history and prints its events.
 
+mod all_nodes;
 mod client;
 mod node;
 mod world;

@@ -32,6 +32,8 @@ pub struct Node {
     /// Slots that are being moved to another node, and from another one.
     migrating: BTreeMap<u16, usize>,
     importing: BTreeSet<u16>,
+    /// It has handed over its slots to another node.
+    is_replica: bool,
     /// What it knew first.
     first: BTreeMap<u16, (usize, u64)>,
 }
@@ -41,6 +43,10 @@ pub struct Cluster {
     pub nodes: Vec<Node>,
     epoch: u64,
     pub fault: Option<Fault>,
+    /// When the first node carries out FLUSHALL, a slot with keys moves there from a node that has not.
+    pub moves_at_flush: bool,
+    /// How many questions are answered as if nothing had moved yet.
+    pub stale_reports: u32,
     /// The owners that each slot has had.
     before: BTreeMap<u16, Vec<usize>>,
 }
@@ -64,7 +70,14 @@ impl Cluster {
             (0..TAGS).map(|tag| (slot_of(tag), (random.random_range(0..count), 1))).collect();
         let before = owners.iter().map(|(slot, (owner, _))| (*slot, vec![*owner])).collect();
         let node = Node { owners: owners.clone(), first: owners, epoch: 1, ..Node::default() };
-        Cluster { nodes: vec![node; count + 1], epoch: 1, fault, before }
+        Cluster {
+            nodes: vec![node; count + 1],
+            epoch: 1,
+            fault,
+            moves_at_flush: false,
+            stale_reports: 0,
+            before,
+        }
     }
 
     /// The node that has a slot.
@@ -140,8 +153,61 @@ impl Cluster {
         node.owners.insert(slot, (other, self.epoch));
     }
 
+    /// A slot moves to another node, and all nodes know it.
+    pub fn give(&mut self, slot: u16, to: usize) {
+        self.take(slot, self.owner(slot), to);
+        self.all_learn();
+    }
+
+    /// All keys of a slot have moved to another node, which does not own it yet.
+    pub fn start_migration(&mut self, slot: u16, to: usize) {
+        let owner = self.owner(slot);
+        let keys = std::mem::take(&mut self.nodes[owner].keys);
+        let (moved, kept) = keys.into_iter().partition(|(key, _)| slot_of_key(key) == slot);
+        self.nodes[owner].keys = kept;
+        self.nodes[to].keys.extend::<BTreeMap<_, _>>(moved);
+        self.nodes[owner].migrating.insert(slot, to);
+        self.nodes[to].importing.insert(slot);
+    }
+
+    pub fn all_learn(&mut self) {
+        for _ in 0..2 {
+            for node in 0..self.nodes.len() {
+                (0..self.nodes.len()).for_each(|other| self.learn(node, other));
+            }
+        }
+    }
+
+    /// The keys at all nodes.
+    pub fn keys(&self) -> usize {
+        self.nodes.iter().map(|node| node.keys.len()).sum()
+    }
+
+    fn flush(&mut self, node: usize, out: &mut Vec<u8>) {
+        if self.nodes[node].is_replica {
+            return out
+                .extend_from_slice(b"-READONLY You can't write against a read only replica.\r\n");
+        }
+        self.nodes[node].keys.clear();
+        out.extend_from_slice(b"+OK\r\n");
+        let moved = (0..TAGS).map(slot_of).find(|slot| {
+            let owner = self.owner(*slot);
+            owner != node && self.nodes[owner].keys.keys().any(|key| slot_of_key(key) == *slot)
+        });
+        if let Some(slot) = moved.filter(|_| std::mem::take(&mut self.moves_at_flush)) {
+            self.give(slot, node);
+        }
+    }
+
+    /// SCAN: all keys at once.
+    fn scan(&self, node: usize, out: &mut Vec<u8>) {
+        let keys = &self.nodes[node].keys;
+        out.extend(format!("*2\r\n$1\r\n0\r\n*{}\r\n", keys.len()).into_bytes());
+        keys.keys().for_each(|key| write_bulk(key, out));
+    }
+
     /// A node without slots before takes all of those of another one, unless some are being moved.
-    fn hand_over(&mut self, from: usize, seen: &mut Seen) {
+    pub fn hand_over(&mut self, from: usize, seen: &mut Seen) {
         let node = &self.nodes[from];
         let is_busy = !node.migrating.is_empty() || !node.importing.is_empty();
         // The first one has all slots that never move.
@@ -150,6 +216,7 @@ impl Cluster {
         }
         let to = self.nodes.len();
         self.nodes.push(Node { keys: BTreeMap::new(), ..node.clone() });
+        self.nodes[from].is_replica = true;
         for tag in 0..TAGS {
             if self.owner(slot_of(tag)) == from {
                 self.take(slot_of(tag), from, to);
@@ -179,11 +246,7 @@ impl Cluster {
                 self.migrate(slot_of(tag), self.owner(slot_of(tag)), random, seen);
             }
         }
-        for _ in 0..2 {
-            for node in 0..self.nodes.len() {
-                (0..self.nodes.len()).for_each(|other| self.learn(node, other));
-            }
-        }
+        self.all_learn();
     }
 
     /// Carries out the next command of a session if it is complete. Returns whether it was.
@@ -243,6 +306,9 @@ impl Cluster {
                 session.multi = None;
                 out.extend_from_slice(ok);
             }
+            b"DBSIZE" => out.extend(format!(":{}\r\n", self.nodes[node].keys.len()).into_bytes()),
+            b"FLUSHALL" => self.flush(node, out),
+            b"SCAN" => self.scan(node, out),
             b"EXEC" => self.exec(node, session, out, seen),
             _ => {
                 if let Some(error) = self.redirect(node, args, asking, seen) {
@@ -320,6 +386,18 @@ impl Cluster {
                 value.extend_from_slice(&args[2]);
                 out.extend(format!(":{}\r\n", value.len()).into_bytes());
             }
+            // A script that writes, and makes this error.
+            b"eval" => {
+                present.entry(args[3].clone()).or_default().push(b'x');
+                out.push(b'-');
+                out.extend_from_slice(
+                    &args[1]
+                        .iter()
+                        .map(|byte| if *byte == b'_' { b' ' } else { *byte })
+                        .collect::<Vec<_>>(),
+                );
+                out.extend_from_slice(b"\r\n");
+            }
             b"get" => bulk(present.get(&args[1]), out),
             b"mget" => {
                 out.extend(format!("*{}\r\n", args.len() - 1).into_bytes());
@@ -334,7 +412,9 @@ impl Cluster {
     }
 
     /// CLUSTER INFO, SLOTS and NODES.
-    fn report(&self, number: usize, what: &[u8], out: &mut Vec<u8>, seen: &mut Seen) {
+    fn report(&mut self, number: usize, what: &[u8], out: &mut Vec<u8>, seen: &mut Seen) {
+        let is_stale = self.stale_reports > 0;
+        self.stale_reports -= u32::from(is_stale && what == b"NODES");
         let node = &self.nodes[number];
         match what {
             b"INFO" => {
@@ -351,7 +431,7 @@ impl Cluster {
             }
             _ => {
                 let is_liar = self.fault == Some(Fault::OldMap) && number == 0;
-                let owners = if is_liar { &node.first } else { &node.owners };
+                let owners = if is_liar || is_stale { &node.first } else { &node.owners };
                 let (mut ranges, mut next) = (Vec::new(), 0);
                 for (slot, (owner, _)) in owners {
                     if next < *slot {
@@ -393,6 +473,7 @@ impl Session {
 fn keys(args: &[Vec<u8>]) -> Vec<&Vec<u8>> {
     match &args[0][..] {
         b"mset" => args[1..].iter().step_by(2).collect(),
+        b"eval" => vec![&args[3]],
         b"mget" | b"del" => args[1..].iter().collect(),
         _ => vec![&args[1]],
     }

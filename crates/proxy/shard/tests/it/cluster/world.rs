@@ -7,6 +7,7 @@ use super::{
 };
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use regatta_engine::{Conn, Core, Limits, Next, Now, SocketProbe};
+use regatta_proto::resp::write_command;
 use regatta_shard::{Proxy, Settings, Shared};
 use std::{
     collections::BTreeMap,
@@ -34,6 +35,8 @@ struct Wire {
 
 enum End {
     Client(Client),
+    /// A client whose replies are not checked, and the bytes that it has received.
+    Plain(Vec<u8>),
     /// The node, and whether the connection is open.
     Node(usize, bool, Session),
 }
@@ -74,6 +77,28 @@ impl World {
         let proxy = Proxy::new(Arc::clone(&shared), seed);
         let core = Core::new(proxy, limits, Now { instant: now, unix_s: 0 });
         World { random, core, now, shared, cluster, wires: BTreeMap::new(), prints }
+    }
+
+    /// The cluster, to change it.
+    pub fn cluster(&mut self) -> &mut Cluster {
+        &mut self.cluster
+    }
+
+    /// Sends a command over a new connection and runs until nothing happens any longer. Returns the reply.
+    pub fn say(&mut self, line: &str) -> String {
+        self.turn();
+        let conn = self.core.accept();
+        self.insert(conn, End::Plain(Vec::new()));
+        self.serve(conn);
+        self.end_turn();
+        let wire = self.wires.get_mut(&conn).expect("it is open");
+        let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+        write_command(words, &mut wire.to_proxy);
+        self.settle(&mut Seen::default()).expect("it becomes quiet");
+        match self.wires.get(&conn).map(|wire| &wire.end) {
+            Some(End::Plain(bytes)) => String::from_utf8(bytes.clone()).expect("text"),
+            _ => panic!("the connection was closed"),
+        }
     }
 
     pub fn run(mut self, seen: &mut Seen) -> Result<(), String> {
@@ -263,6 +288,7 @@ impl World {
         let mut moved = count > 0;
         match &mut wire.end {
             End::Client(client) => client.receive(&bytes, seen)?,
+            End::Plain(received) => received.extend_from_slice(&bytes),
             End::Node(node, true, session) => {
                 session.feed(&bytes);
                 for _ in 0..self.random.random_range(1..8) {
