@@ -165,8 +165,14 @@ impl Machine {
 
 /// The figure without the digits that an error of this size leaves no meaning to.
 pub fn rounded(figure: f64, error: f64) -> f64 {
-    let digit = 10_f64.powf(error.log10().floor());
-    if digit.is_normal() { (figure / digit).round() * digit } else { figure }
+    let digit = error.log10().floor();
+    // A whole power of ten, so that a decimal fraction stays one.
+    let factor = 10_f64.powf(digit.abs());
+    match digit {
+        _ if !factor.is_finite() => figure,
+        ..0.0 => (figure * factor).round() / factor,
+        _ => (figure / factor).round() * factor,
+    }
 }
 
 /// The same with an interval that is at least as wide as `half` on both sides.

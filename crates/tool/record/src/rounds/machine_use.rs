@@ -16,7 +16,7 @@ pub struct MachineUse {
     /// CPU time in interrupts, nanoseconds. Most kernels sample it at timer ticks.
     pub interrupts_ns: u64,
     /// Of how many of the kernel's counters `busy_ns` is made, each of which is rounded by itself: those of idle CPUs, of
-    /// CPUs that wait for a disk, and of stolen time, as far as they ever grew. 0 (absent): not known, at least one.
+    /// CPUs that wait for a disk, and of stolen time, without those that never grew. 0 (absent): not known, at least one.
     #[serde(default, skip_serializing_if = "crate::is_zero")]
     pub counters: u8,
 }

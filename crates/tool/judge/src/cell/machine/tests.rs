@@ -128,7 +128,7 @@ fn a_baseline_that_another_program_disturbed_does_not_count() {
 fn digits_below_the_error_are_rounded_off() {
     assert_eq!(rounded(1_919_861.0, 105_000.0), 1_900_000.0);
     assert_eq!(rounded(1_919_861.0, 99_000.0), 1_920_000.0);
-    assert!((rounded(0.012_345, 0.001) - 0.012).abs() < 1e-12);
+    assert_eq!(rounded(0.056_789, 0.001), 0.057);
     assert_eq!([rounded(5.0, 0.0), rounded(0.0, 10.0)], [5.0, 0.0]);
 }
 
