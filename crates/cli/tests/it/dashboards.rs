@@ -41,8 +41,10 @@ fn families(arguments: &[&str]) -> (Server, BTreeSet<String>) {
 fn existing() -> BTreeSet<String> {
     let (_hub, mut all) = families(&["hub"]);
     // The node does not exist: it is down.
-    let (_shard, more) = families(&["shard", "--nodes", "127.0.0.1:1"]);
-    all.extend(more);
+    for map in [&[][..], &["--map", "cluster"]] {
+        let (_shard, more) = families(&[&["shard", "--nodes", "127.0.0.1:1"], map].concat());
+        all.extend(more);
+    }
     assert!(all.len() > 15, "{all:?}");
     all
 }

@@ -368,8 +368,12 @@ impl Census {
 
     /// Frees messages that have become too old.
     pub fn tidy(&self, now: Instant) {
-        let _rooms = self.rooms();
-        self.histories.tidy(now);
+        let some = || {
+            // A room must not lose its history while something is sent to it.
+            let _rooms = self.rooms();
+            self.histories.tidy(now)
+        };
+        while some() {}
     }
 
     fn remove(&self, rooms: &mut HashMap<RoomName, Room>, room: &RoomName, number: usize) {

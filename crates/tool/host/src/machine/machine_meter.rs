@@ -155,7 +155,7 @@ mod tests {
         // Another program may take the CPU, which is no less busy then; a hypervisor may take it, too.
         assert!(used.ns >= 200_000_000 && used.busy_ns > 100_000_000, "{used:?}");
         assert!(used.busy_ns as u64 <= used.ns * meter.last.unwrap().1.cpus + 20_000_000);
-        assert!((1..=3).contains(&used.counters), "{used:?}");
+        assert!(used.counters <= 3, "none of them grows while all CPUs are busy: {used:?}");
     }
 
     #[test]

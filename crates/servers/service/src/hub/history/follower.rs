@@ -155,12 +155,17 @@ mod tests {
         share::Share,
     };
     use super::*;
+    use std::time::Duration;
 
     const EPOCH: Epoch = Epoch(7);
 
     fn publish(history: &RoomHistory) -> Broadcast {
+        publish_at(history, Instant::now())
+    }
+
+    fn publish_at(history: &RoomHistory, now: Instant) -> Broadcast {
         let memory = Arc::default();
-        history.publish(Instant::now(), |at| Broadcast::kept("1", at, false, false, &memory))
+        history.publish(now, |at| Broadcast::kept("1", at, false, false, &memory))
     }
 
     /// A history with the messages from 4 to 9.
@@ -229,11 +234,26 @@ mod tests {
 
     #[test]
     fn what_is_gone_before_a_member_has_it_is_one_gap() {
-        let history = history();
+        let (history, start) = (history(), Instant::now());
         let (mut follower, _) = join(&history, Some((Some(7), 5)));
-        (0..10).for_each(|_| assert!(follower.hears(&publish(&history))));
+        // Too slowly for the reserve.
+        for n in 1..=10 {
+            let push = publish_at(&history, start + Duration::from_secs(3 * n));
+            assert!(follower.hears(&push));
+        }
         assert_eq!(take(&mut follower), [-13, 14, 15, 16, 17, 18, 19]);
         assert_eq!((history.share().gaps.get(), history.share().recovered.get()), (1, 0));
+    }
+
+    #[test]
+    fn a_burst_beyond_the_limit_is_no_gap_for_members_and_is_not_recovered() {
+        let history = history();
+        let (mut follower, _) = join(&history, Some((Some(7), 9)));
+        (0..100).for_each(|_| assert!(follower.hears(&publish(&history))));
+        assert_eq!(take(&mut follower), (10..=109).collect::<Vec<_>>());
+        let (mut late, Start { position, has_gap }) = join(&history, Some((Some(7), 9)));
+        assert_eq!((position.offset, has_gap), (103, true));
+        assert_eq!(take(&mut late), (104..=109).collect::<Vec<_>>());
     }
 
     #[test]

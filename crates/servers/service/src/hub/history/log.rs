@@ -53,9 +53,15 @@ impl<P> Log<P> {
         self.kept.push_back(Kept { message, bytes, at: now });
     }
 
-    /// Removes the oldest messages until there are at most so many.
-    pub fn keep(&mut self, messages: usize) {
-        while self.kept.len() > messages {
+    /// Removes the oldest messages until there are at most so many, or the others are younger and need less than the
+    /// `reserve`.
+    pub fn keep(&mut self, messages: usize, reserve: (Duration, usize), now: Instant) {
+        let (time, bytes) = reserve;
+        while self.kept.len() > messages
+            && self.kept.front().is_some_and(|oldest| {
+                now.saturating_duration_since(oldest.at) >= time || self.bytes > bytes
+            })
+        {
             self.remove_oldest();
         }
     }
@@ -100,7 +106,12 @@ mod tests {
         }
         let all = |log: &Log<u64>| (0..9).filter_map(|at| log.get(at).copied()).collect::<Vec<_>>();
         assert_eq!(all(&log), [1, 2, 3, 4, 5, 6]);
-        log.keep(4);
+        let each = 10 + Log::<u64>::EACH;
+        log.keep(4, (Duration::from_secs(6), 6 * each), at(6));
+        assert_eq!(all(&log), [1, 2, 3, 4, 5, 6], "they are in the reserve");
+        log.keep(4, (Duration::from_secs(6), 6 * each - 1), at(6));
+        assert_eq!(all(&log), [2, 3, 4, 5, 6], "too many bytes");
+        log.keep(4, (Duration::from_secs(4), 6 * each), at(6));
         assert_eq!((all(&log), log.get(3), log.get(u64::MAX)), (vec![3, 4, 5, 6], Some(&3), None));
         log.expire(Duration::from_secs(3), at(7));
         assert_eq!((all(&log), log.oldest()), (vec![5, 6], 5), "exactly the time is too old");

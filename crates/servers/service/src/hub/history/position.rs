@@ -22,7 +22,7 @@ impl HistoryLimits {
     }
 }
 
-/// Which history offsets are of: a random number. No two histories of a process have the same.
+/// Which history offsets are of: a random number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct Epoch(pub u64);
 

@@ -8,11 +8,15 @@ use super::{
 use crate::hub::broadcast::Broadcast;
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 /// What a history needs beside its messages, in bytes, about.
 const OWN: usize = 512;
+/// Messages beyond the limit of the room stay for so long and so many bytes, for members that are about to get them: a
+/// burst of one turn of a core is longer than the output of a member, and pushes of two cores may come in another order
+/// than their offsets. They are not recovered.
+const RESERVE: (Duration, usize) = (Duration::from_secs(2), 1 << 20);
 
 /// The history of one room, for all cores.
 #[derive(Debug)]
@@ -87,7 +91,7 @@ impl RoomHistory {
         let message = frame(position);
         let Inside { log, limits, .. } = &mut *inside;
         log.append(message.clone(), message.footprint(), now);
-        log.keep(limits.messages);
+        log.keep(limits.messages, RESERVE, now);
         log.expire(limits.time, now);
         inside.note();
         while !inside.part.fits() && inside.log.size().0 > 0 {
@@ -101,7 +105,7 @@ impl RoomHistory {
     pub(super) fn extent(&self, now: Instant) -> Extent {
         let mut inside = self.lock();
         inside.expire(now);
-        Extent { epoch: self.epoch, oldest: inside.log.oldest(), top: inside.log.top() }
+        Extent { epoch: self.epoch, oldest: inside.oldest(), top: inside.log.top() }
     }
 
     /// The offset of the newest message.
@@ -119,8 +123,7 @@ impl RoomHistory {
     pub fn page(&self, page: Page, now: Instant) -> (Position, Option<Vec<Broadcast>>) {
         let mut inside = self.lock();
         inside.expire(now);
-        let Inside { log, .. } = &*inside;
-        let (oldest, top) = (log.oldest(), log.top());
+        let (oldest, top, log) = (inside.oldest(), inside.log.top(), &inside.log);
         let position = Position { epoch: self.epoch, offset: top };
         let is_gone = match page.since {
             Some(since) if page.is_reverse => since > top + 1,
@@ -140,7 +143,8 @@ impl RoomHistory {
         };
         let offsets = std::iter::successors(first, |offset| next(*offset));
         let mut bytes = 0;
-        let messages = offsets.map_while(|offset| log.get(offset)).take(page.messages);
+        let kept = offsets.take_while(|offset| *offset >= oldest);
+        let messages = kept.map_while(|offset| log.get(offset)).take(page.messages);
         let fitting = messages.take_while(|message| {
             let fits = bytes < page.bytes;
             bytes += message.payload().len();
@@ -158,7 +162,14 @@ impl RoomHistory {
 }
 
 impl Inside {
+    /// The offset of the oldest message that can be recovered, or of the next one if none can.
+    fn oldest(&self) -> u64 {
+        let (top, limit) = (self.log.top(), self.limits.messages as u64);
+        self.log.oldest().max((top + 1).saturating_sub(limit))
+    }
+
     fn expire(&mut self, now: Instant) {
+        self.log.keep(self.limits.messages, RESERVE, now);
         self.log.expire(self.limits.time, now);
         self.note();
     }

@@ -26,8 +26,8 @@ const LOOKS: usize = 64;
 pub(in super::super) struct Histories {
     inside: Mutex<Rooms>,
     share: Arc<Share>,
-    /// Random: the first epoch.
-    seed: u64,
+    /// Random: the hash of a number is an epoch.
+    epochs: RandomState,
     /// There was a room with a history.
     is_used: AtomicBool,
 }
@@ -38,8 +38,8 @@ struct Rooms {
     all: HashMap<RoomName, Entry>,
     /// When each of them is looked at, with its number.
     looks: BTreeMap<(Instant, u64), RoomName>,
-    /// Those without members, by when their last member left.
-    idle: BTreeMap<u64, RoomName>,
+    /// Those without members: those without messages, too, first, and then by when their last member left.
+    idle: BTreeMap<(bool, u64), RoomName>,
     /// The last number of a room, or of a leave.
     number: u64,
 }
@@ -49,8 +49,8 @@ struct Entry {
     history: Arc<RoomHistory>,
     /// The next look.
     look: (Instant, u64),
-    /// Its number among those without members, if it has none.
-    idle: Option<u64>,
+    /// Its place among those without members, if it has none.
+    idle: Option<(bool, u64)>,
     /// It had no members at the last look, and has had none since.
     was_idle: bool,
 }
@@ -67,7 +67,7 @@ impl Histories {
         Histories {
             inside: Mutex::default(),
             share: Arc::new(Share::new(memory)),
-            seed: RandomState::new().hash_one(0),
+            epochs: RandomState::new(),
             is_used: AtomicBool::new(false),
         }
     }
@@ -90,6 +90,7 @@ impl Histories {
         now: Instant,
     ) -> Option<Arc<RoomHistory>> {
         if !limits.are_kept() {
+            self.drop_idle(room);
             return None;
         }
         let mut rooms = self.lock();
@@ -111,6 +112,7 @@ impl Histories {
         now: Instant,
     ) -> Option<Arc<RoomHistory>> {
         if !limits.are_kept() {
+            self.drop_idle(room);
             return None;
         }
         let mut rooms = self.lock();
@@ -119,8 +121,16 @@ impl Histories {
             return Some(Arc::clone(&entry.history));
         }
         let history = self.add(&mut rooms, room, limits, now);
-        rooms.leave(room);
+        rooms.leave(room, true);
         Some(history)
+    }
+
+    /// A room without members, which may have had a history, has none from now on: what is sent there would be missing in
+    /// it without a gap.
+    fn drop_idle(&self, room: &RoomName) {
+        if !self.are_unused() {
+            self.lock().remove(room);
+        }
     }
 
     fn add(
@@ -132,8 +142,8 @@ impl Histories {
     ) -> Arc<RoomHistory> {
         self.is_used.store(true, Relaxed);
         rooms.number += 1;
-        // No two numbers have the same.
-        let epoch = Epoch(mixed(self.seed.wrapping_add(rooms.number)));
+        // A keyed hash (SipHash), so one epoch shows nothing of another.
+        let epoch = Epoch(self.epochs.hash_one(rooms.number));
         let history = Arc::new(RoomHistory::new(epoch, limits, &self.share));
         let look = (now + limits.time, rooms.number);
         let entry = Entry { history: Arc::clone(&history), look, idle: None, was_idle: false };
@@ -144,16 +154,18 @@ impl Histories {
 
     /// The last member of a room has left.
     pub fn close(&self, room: &RoomName) {
-        self.lock().leave(room);
+        self.lock().leave(room, false);
     }
 
-    /// Frees what has become too old in some of the rooms, if there are any: in each once in the time for which it
-    /// keeps messages. A room that had no members all that time, and has no messages, loses its history.
-    pub fn tidy(&self, now: Instant) {
+    /// Frees what has become too old in at most [`LOOKS`] rooms: in each once in the time for which it keeps messages. A room
+    /// that had no members all that time, and has no messages, loses its history. Returns whether there may be more.
+    pub fn tidy(&self, now: Instant) -> bool {
         let mut rooms = self.lock();
         for _ in 0..LOOKS {
             let first = rooms.looks.first_entry().filter(|first| first.key().0 <= now);
-            let Some(((_, number), room)) = first.map(|first| first.remove_entry()) else { return };
+            let Some(((_, number), room)) = first.map(|first| first.remove_entry()) else {
+                return false;
+            };
             let Some(entry) = rooms.all.get_mut(&room) else { continue };
             let (is_empty, limits) = entry.history.expire(now);
             let is_over = is_empty && entry.was_idle;
@@ -166,6 +178,7 @@ impl Histories {
                 rooms.looks.insert(look, room);
             }
         }
+        true
     }
 
     /// Calls `family` with each family of metrics.
@@ -194,13 +207,15 @@ impl Histories {
 }
 
 impl Rooms {
-    /// A room has no members.
-    fn leave(&mut self, room: &RoomName) {
+    /// A room has no members. If there are too many such rooms, one loses its history: first those in which nothing was
+    /// ever sent, unless something `follows`, so that nobody drops the others' by joining rooms with made-up names.
+    fn leave(&mut self, room: &RoomName, follows: bool) {
         self.number += 1;
         let number = self.number;
         let Some(entry) = self.all.get_mut(room) else { return };
-        entry.idle = Some(number);
-        self.idle.insert(number, room.clone());
+        let place = (follows || entry.history.top() > 0, number);
+        entry.idle = Some(place);
+        self.idle.insert(place, room.clone());
         if self.idle.len() > IDLE_ROOMS
             && let Some((_, oldest)) = self.idle.pop_first()
         {
@@ -213,13 +228,6 @@ impl Rooms {
         entry.idle.and_then(|number| self.idle.remove(&number));
         self.looks.remove(&entry.look);
     }
-}
-
-/// A number that shows nothing of its neighbours (the output function of SplitMix64, which is a bijection).
-fn mixed(number: u64) -> u64 {
-    let number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let number = (number ^ (number >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    number ^ (number >> 31)
 }
 
 #[cfg(test)]
@@ -268,6 +276,21 @@ mod tests {
     }
 
     #[test]
+    fn a_room_without_members_loses_its_history_when_it_should_have_none() {
+        type Open = fn(&Histories, &RoomName, HistoryLimits, Instant) -> Option<Arc<RoomHistory>>;
+        for open in [Histories::open as Open, Histories::open_idle] {
+            let (histories, room, now) = (Histories::default(), RoomName::of("a"), Instant::now());
+            let first = histories.open(&room, LIMITS, now).unwrap();
+            publish(&first, now);
+            histories.close(&room);
+            // A message that is sent now has no offset.
+            assert!(open(&histories, &room, HistoryLimits::NONE, now).is_none());
+            let again = histories.open(&room, LIMITS, now).unwrap();
+            assert_ne!(first.epoch(), again.epoch());
+        }
+    }
+
+    #[test]
     fn a_room_with_members_frees_what_is_too_old_although_nobody_speaks() {
         let (histories, start) = (Histories::default(), Instant::now());
         let (loud, silent) = (RoomName::of("loud"), RoomName::of("silent"));
@@ -286,19 +309,29 @@ mod tests {
         let (histories, now) = (Histories::default(), Instant::now());
         let room = |n: usize| RoomName::of(&n.to_string());
         for n in 0..=IDLE_ROOMS {
-            histories.open_idle(&room(n), LIMITS, now);
+            let history = histories.open_idle(&room(n), LIMITS, now).unwrap();
+            if n == 0 {
+                publish(&history, now);
+            }
             histories.open(&room(0), LIMITS, now);
             histories.close(&room(0));
         }
         assert!(find(&histories, &room(0)).is_some() && find(&histories, &room(1)).is_none());
         let count = |rooms: &Rooms| (rooms.all.len(), rooms.idle.len(), rooms.looks.len());
         assert_eq!(count(&histories.lock()), (IDLE_ROOMS, IDLE_ROOMS, IDLE_ROOMS));
+        // Rooms in which nothing was ever sent.
+        for name in ["made up", "also"] {
+            histories.open(&RoomName::of(name), LIMITS, now);
+            histories.close(&RoomName::of(name));
+        }
+        assert!(find(&histories, &room(2)).is_some(), "it does not lose its own for these");
+        assert_eq!(count(&histories.lock()), (IDLE_ROOMS, IDLE_ROOMS, IDLE_ROOMS));
         // A room with members does not count.
         histories.open(&room(1), LIMITS, now);
         assert_eq!(count(&histories.lock()), (IDLE_ROOMS + 1, IDLE_ROOMS, IDLE_ROOMS + 1));
         for look in 1..=2 {
             let later = now + LIMITS.time * look;
-            (0..IDLE_ROOMS).for_each(|_| histories.tidy(later));
+            while histories.tidy(later) {}
         }
         assert_eq!(count(&histories.lock()), (1, 0, 1));
     }
