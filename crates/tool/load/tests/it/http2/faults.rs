@@ -169,6 +169,26 @@ fn a_stream_without_an_end_times_out_alone() {
 }
 
 #[test]
+fn a_head_that_was_refused_is_not_known_as_right_when_it_comes_again() {
+    let server = server(&[], |i, peer, asked| {
+        let length = [("content-length", "10")];
+        match i {
+            ..NTH => peer.right(&asked),
+            // A rule of the stream is violated, before anything is compared.
+            NTH => peer.head(asked.stream, "500", &length, true),
+            _ => {
+                peer.head(asked.stream, "500", &length, false);
+                peer.data(asked.stream, format!("item {}", asked.number()).as_bytes(), true);
+            }
+        }
+    });
+    let until = Until::Requests(200);
+    let plan = Plan { until, pipeline: 1, tolerates: Some(1.0), ..items(server.address) };
+    let tally = run(&plan).unwrap();
+    assert_eq!((tally.requests, tally.errors.wrong_reply), (NTH, 200 - NTH), "{tally:?}");
+}
+
+#[test]
 fn wrong_responses_are_tolerated_on_the_same_connection() {
     let server = server(&[], |i, peer, asked| match i % 10 {
         3 => peer.answer(asked.stream, "wrong"),

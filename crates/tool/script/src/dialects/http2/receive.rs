@@ -125,6 +125,7 @@ impl Reader<'_> {
         Ok(Some(match event {
             Event::Head { stream, ref head } => {
                 let Some(slot) = places.get_mut(stream.place, stream.id) else {
+                    talk.known_for = NO_KIND;
                     return Ok(Some(Seen::More));
                 };
                 let criteria = self.criteria(slot.exchange);
@@ -147,7 +148,10 @@ impl Reader<'_> {
                 let part = Part { stream, fault: slot.reply.fault(criteria), ends };
                 self.part(talk, part)
             }
+            // From here on, fields may have been read that were not checked: the next head is not known, even if it
+            // is like the last one.
             Event::Trailers { stream, .. } => {
+                talk.known_for = NO_KIND;
                 self.part(talk, Part { stream, fault: None, ends: true })
             }
             Event::Settings(settings) => {
@@ -163,12 +167,18 @@ impl Reader<'_> {
                 Seen::More
             }
             Event::Reset { stream, code, is_answered } => reset(talk, stream, code, is_answered),
-            Event::Wrong { stream, rule } => violated(talk, stream, rule),
+            Event::Wrong { stream, rule } => {
+                talk.known_for = NO_KIND;
+                violated(talk, stream, rule)
+            }
             Event::Window { .. } => {
                 talk.may_send = true;
                 Seen::More
             }
-            Event::Interim { .. } => Seen::More,
+            Event::Interim { .. } => {
+                talk.known_for = NO_KIND;
+                Seen::More
+            }
         }))
     }
 
