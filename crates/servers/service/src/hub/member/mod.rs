@@ -254,7 +254,12 @@ impl Session for Member {
                 self.unwritten.add(push);
             }
         }
-        if self.follower.is_some() {
+        if self.is_behind() {
+            // Some models take pushes, and so the order, only when nothing follows.
+            if let Some(order) = self.dismissal() {
+                self.close(context, order.code, &order.reason);
+                return Flow::Close;
+            }
             self.catch_up(None, context.out, false);
         }
         if !self.has_room(context.out.len(), unread) {
@@ -287,7 +292,7 @@ impl Session for Member {
         }
         let now = context.now.instant;
         if self.looks_at.take().is_some() {
-            if let Some(order) = self.presence.as_ref().and_then(Presence::dismissal) {
+            if let Some(order) = self.dismissal() {
                 self.close(context, order.code, &order.reason);
                 return Flow::Close;
             }
@@ -565,6 +570,12 @@ impl Member {
             context.post(Post::Others(push));
         }
         context.post(Post::Leave);
+    }
+
+    /// The order of a backend to disconnect it, if one was given.
+    fn dismissal(&self) -> Option<Arc<Dismissal>> {
+        self.settings.api.as_ref()?;
+        self.presence.as_ref()?.dismissal()
     }
 
     /// Closes it if the order is for it. What it has not received is not sent.
