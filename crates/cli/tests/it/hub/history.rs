@@ -3,12 +3,12 @@
 use crate::{
     hub::{
         api::{call, files},
-        slow::{MANY, small_member},
+        slow::{MANY, small_member, small_member_of},
     },
     support::{
         Server,
         hub::{Socket, closed, hear, hub, long_broadcast, member_of, metric, send},
-        on_models,
+        on_models, until,
     },
 };
 use serde_json::{Value, json};
@@ -205,6 +205,38 @@ fn a_slow_member_is_closed_or_gets_a_gap_and_the_others_do_not_wait(model: &str)
     }
     assert!(gaps > 0 && messages > 20 && messages < MANY, "{model}: {gaps} {messages}");
     assert_eq!(metric(page, "regatta_hub_gaps_total"), gaps, "{model}");
+}
+
+on_models_with_history!(a_dismissed_member_that_is_behind_gets_no_more_of_the_history);
+
+fn a_dismissed_member_that_is_behind_gets_no_more_of_the_history(model: &str) {
+    let (_folder, options) = files();
+    let history = MANY.to_string();
+    let server = Server::of("hub", model, &["--history", &history, "--api-key-file", &options[1]]);
+    let (mut speaker, _) = Client::joins(&server, "", None);
+    for n in 0..MANY {
+        speaker.socket.send(long_broadcast(n, 8_000)).unwrap();
+        assert_eq!(speaker.takes()[0], n, "{model}");
+    }
+    let mut slow = small_member_of(&server, &format!("/ws?epoch={}&offset=0", speaker.epoch));
+    assert_eq!(hear(&mut slow)["recovered"], true, "{model}");
+    drop(speaker);
+    let clients = || {
+        let presence = call(&server, "presence", &json!({"channel": ""}));
+        presence["result"]["presence"].as_object().unwrap().clone()
+    };
+    until("only the slow one is left", || clients().len() == 1);
+    let asked = json!({"client": clients().keys().next(), "disconnect": {"code": 4001}});
+    assert_eq!(call(&server, "disconnect", &asked), json!({"result": {}}), "{model}");
+    let mut messages = 0;
+    let code = loop {
+        match slow.read().unwrap() {
+            Message::Close(frame) => break frame.map(|frame| frame.code),
+            _ => messages += 1,
+        }
+    };
+    assert_eq!(code, Some(CloseCode::from(4001)), "{model}");
+    assert!(messages < MANY, "{model}: all of them");
 }
 
 on_models_with_history!(a_backend_reads_the_history_and_gets_the_offset_of_what_it_publishes);

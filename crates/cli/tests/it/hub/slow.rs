@@ -28,7 +28,12 @@ pub const MANY: u64 = 1_000;
 
 /// A member with a small receive buffer.
 pub fn small_member(server: &Server) -> Socket {
-    let url = format!("ws://{}/ws", server.addr);
+    small_member_of(server, "/ws")
+}
+
+/// The same, for any path.
+pub fn small_member_of(server: &Server, path: &str) -> Socket {
+    let url = format!("ws://{}{path}", server.addr);
     client(url, Patient(slow_connection(server))).unwrap().0
 }
 

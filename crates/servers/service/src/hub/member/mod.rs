@@ -255,9 +255,13 @@ impl Session for Member {
             }
         }
         if self.is_behind() {
-            // Some models take pushes, and so the order, only when nothing follows.
+            // Some models take pushes and alarms only when nothing follows.
             if let Some(order) = self.dismissal() {
                 self.close(context, order.code, &order.reason);
+                return Flow::Close;
+            }
+            if self.expires_at.is_some_and(|at| at <= context.now.instant) {
+                self.close(context, EXPIRED, "the token has expired");
                 return Flow::Close;
             }
             self.catch_up(None, context.out, false);

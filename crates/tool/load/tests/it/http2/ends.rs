@@ -135,3 +135,29 @@ fn a_connection_that_closes_without_announcement_loses_its_requests() {
     assert_eq!(tally.errors.closed_early, tally.errors.total());
     assert_eq!(tally.requests + tally.errors.closed_early, 100);
 }
+
+#[test]
+fn in_open_loop_requests_that_no_connection_processes_are_errors() {
+    let server = Server::start(|stream, _| {
+        let Some(mut peer) = Peer::new(stream, &[]) else { return };
+        if peer.ask().is_some() {
+            std::thread::sleep(Duration::from_millis(20));
+            peer.go_away(0, ErrorCode::NO_ERROR);
+            peer.finish();
+        }
+    });
+    let plan = Plan {
+        connections: 3,
+        drive: at(50, Arrivals::Constant),
+        until: Until::Elapsed(Duration::from_secs(1)),
+        timeout: Duration::from_millis(200),
+        ..items(server.address)
+    };
+    let tally = run(&plan).unwrap();
+    let open = tally.open_loop.clone().unwrap();
+    assert_eq!((tally.requests, open.due, open.lost), (0, 50, 0), "{open:?}");
+    assert_eq!(open.timed_out + open.unsent, 50, "{open:?}");
+    assert!(open.timed_out > 10 && tally.errors.timeout >= open.timed_out, "{tally:?}");
+    let cause = "not processed before closes that the server announced, within 200ms";
+    assert!(tally.causes.contains_key(cause), "{:?}", tally.causes);
+}

@@ -248,10 +248,9 @@ fn not_processed(code: Option<ErrorCode>) -> Unanswered {
 fn reset(talk: &mut ConnectionState, stream: Stream, code: ErrorCode, is_answered: bool) -> Seen {
     let why = format!("the server reset the stream with {code} (RST_STREAM; RFC 9113, 6.4)");
     talk.forget_content(stream.id);
+    // After a complete response it only says that the rest of the request is not wanted (RFC 9113, 8.1).
     if !is_answered {
         talk.end(stream.place, stream.id, Unanswered::Ended(why));
-    } else if code != ErrorCode::NO_ERROR {
-        return broken(format!("{why} after its response, for another reason than NO_ERROR"));
     }
     Seen::More
 }

@@ -14,7 +14,11 @@ impl Open {
             let open = &mut worker.drive;
             if now >= open.sends_until || intended.saturating_add(open.timeout) < now {
                 open.again.pop_front();
-                open.window.count(intended).lost += 1;
+                open.window.count(intended).timed_out += 1;
+                worker.count.errors.timeout += 1;
+                let timeout = worker.plan.timeout;
+                let cause = "not processed before closes that the server announced, within";
+                worker.count.lost(&format!("{cause} {timeout:?}"));
                 continue;
             }
             let Some((slot, since)) = open.turns.next() else { return false };

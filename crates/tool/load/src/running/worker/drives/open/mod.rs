@@ -190,7 +190,7 @@ impl Open {
         }
         self.sends_until = 0;
         for intended in std::mem::take(&mut self.again) {
-            self.window.count(intended).lost += 1;
+            self.window.count(intended).given_up(intended);
         }
         while !self.is_over() {
             self.give_up(now);
