@@ -164,10 +164,15 @@ fn open(
         None => admission.scope.rights(request.path()),
     };
     let sends = rights.ok_or(Denied::OtherRoom)?.sends;
-    let asked = if room.is_some() { Asked::in_query(request.query())? } else { None };
     let opening = Opening::read(request, settings.deflate.then_some(WANTED))?;
     let (agreed, expires_s) = (opening.deflate, admission.expires_s);
     let terms = room.as_ref().map_or(settings.usual(), |room| settings.terms(room.as_str()));
+    let asked = match Asked::in_query(request.query()) {
+        _ if room.is_none() => None,
+        // Without a history, the client may use these words as it likes.
+        Err(_) if !terms.history.are_kept() => None,
+        asked => asked?,
+    };
     let place = match room {
         None => None,
         Some(room) => {

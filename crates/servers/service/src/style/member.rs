@@ -89,6 +89,11 @@ struct Member<S: Session> {
     ended: bool,
     /// The alarm was handled since the last wait.
     rang: bool,
+    /// The output is what a drained session appended, which may go on for long. Before it is asked for more, there is a
+    /// look for input and pushes.
+    yields: bool,
+    /// The next wait is only a look.
+    looks: bool,
     /// The others were notified that it leaves.
     has_left: bool,
     /// When it was first found, while its output could not be written, that it must leave.
@@ -107,6 +112,8 @@ impl<S: Session<Job = Never>> Member<S> {
             activity: Activity::new(now.instant),
             ended: false,
             rang: false,
+            yields: false,
+            looks: false,
             has_left: false,
             leaves_since: None,
         };
@@ -239,8 +246,10 @@ impl<S: Session<Job = Never>> Member<S> {
 
     /// Called before a wait. Returns whether the session has more to do first.
     fn continue_before_wait(&mut self, now: Now) -> bool {
-        if self.session.wants_drained() {
+        self.looks = mem::take(&mut self.yields);
+        if !self.looks && self.session.wants_drained() {
             self.call(now, |session, context| session.on_drained(context));
+            self.yields = !self.out.is_empty();
         } else if self.rings(now) && !mem::replace(&mut self.rang, true) {
             self.call(now, |session, context| session.on_alarm(context));
         } else {
@@ -264,6 +273,9 @@ impl<S: Session<Job = Never>> Member<S> {
     }
 
     fn due(&self, now: Now) -> Instant {
+        if self.looks {
+            return now.instant;
+        }
         let check = match self.is_held_up() {
             true => now.instant + Limits::LIVENESS_INTERVAL,
             false => self.activity.due(&self.limits, self.session.inside()),
