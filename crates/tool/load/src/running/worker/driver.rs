@@ -130,7 +130,13 @@ pub(super) trait Driver: Sized {
 
     /// The oldest request of a connection was not processed, and must be sent again. Returns whether it
     /// will be, while the load sends requests.
-    fn not_processed<T>(&mut self, slot: u32, _of: &Connection<T>, _times: &Times) -> bool {
+    fn not_processed<T>(
+        &mut self,
+        slot: u32,
+        _of: &Connection<T>,
+        _times: &Times,
+        _now: Nanos,
+    ) -> bool {
         self.takes_back(slot, 1);
         true
     }

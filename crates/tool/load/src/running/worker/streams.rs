@@ -91,7 +91,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         let connection = &mut self.connections[slot as usize];
         match why {
             Unanswered::NotProcessed => {
-                let again = self.drive.not_processed(slot, connection, &self.times);
+                let again = self.drive.not_processed(slot, connection, &self.times, self.now);
                 self.times.pop_run(&mut connection.sent, 1);
                 let sends = V::SCHEDULED || self.phase <= Phase::Measuring;
                 self.count.sent_again += u64::from(again && sends);

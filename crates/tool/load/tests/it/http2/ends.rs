@@ -161,3 +161,31 @@ fn in_open_loop_requests_that_no_connection_processes_are_errors() {
     let cause = "not processed before closes that the server announced, within 200ms";
     assert!(tally.causes.contains_key(cause), "{:?}", tally.causes);
 }
+
+#[test]
+fn in_open_loop_what_a_server_refuses_late_is_not_the_lag_of_the_load() {
+    let server = Server::start(|stream, requests| {
+        let Some(mut peer) = Peer::new(stream, &[]) else { return };
+        while let Some(asked) = peer.ask() {
+            if requests.fetch_add(1, SeqCst).is_multiple_of(3) {
+                std::thread::sleep(Duration::from_millis(200));
+                peer.go_away(0, ErrorCode::NO_ERROR);
+                return peer.finish();
+            }
+            peer.right(&asked);
+        }
+    });
+    let plan = Plan {
+        connections: 40,
+        pipeline: 1,
+        drive: at(50, Arrivals::Constant),
+        until: Until::Elapsed(Duration::from_secs(1)),
+        ..items(server.address)
+    };
+    let tally = run(&plan).unwrap();
+    let open = tally.open_loop.clone().unwrap();
+    assert!(tally.sent_again > 5, "{}", tally.sent_again);
+    assert!(tally.histogram.max() >= 200_000_000, "it is in the latency");
+    let lag = Duration::from_nanos(open.lag.value_at_quantile(0.9));
+    assert!(lag < Duration::from_millis(100), "{lag:?}");
+}

@@ -93,8 +93,14 @@ impl Driver for Bounded {
         }
     }
 
-    fn not_processed<T>(&mut self, slot: u32, of: &Connection<T>, times: &Times) -> bool {
-        self.answered_wrong(slot, of, times, 0);
+    fn not_processed<T>(
+        &mut self,
+        slot: u32,
+        of: &Connection<T>,
+        times: &Times,
+        now: Nanos,
+    ) -> bool {
+        self.answered_wrong(slot, of, times, now);
         true
     }
 

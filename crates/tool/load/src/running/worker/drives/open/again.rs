@@ -10,7 +10,7 @@ impl Open {
     /// free. Their latency still starts at the intended send. Returns whether none is left.
     pub(super) fn send_again<D: Dialect>(worker: &mut Worker<'_, D, Self>) -> bool {
         let now = worker.now;
-        while let Some(&intended) = worker.drive.again.front() {
+        while let Some(&(intended, refused)) = worker.drive.again.front() {
             let open = &mut worker.drive;
             if now >= open.sends_until || intended.saturating_add(open.timeout) < now {
                 open.again.pop_front();
@@ -32,7 +32,8 @@ impl Open {
             let place = worker.times.next_place(&connection.sent);
             let open = &mut worker.drive;
             open.again.pop_front();
-            open.asked[place] = Asked { intended, free: since.max(intended) };
+            // Until it was refused, the server had it.
+            open.asked[place] = Asked { intended, free: since.max(refused) };
             if closed {
                 worker.connect_in_turn(slot);
                 continue;

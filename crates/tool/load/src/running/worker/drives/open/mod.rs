@@ -59,8 +59,8 @@ pub(in crate::running::worker) struct Open {
     spin: Nanos,
     /// All outstanding requests, by their place in [`Times`].
     asked: Vec<Asked>,
-    /// The intended send times of requests that must be sent again.
-    again: VecDeque<Nanos>,
+    /// Requests that must be sent again: their intended send times, and when they were refused.
+    again: VecDeque<(Nanos, Nanos)>,
 }
 
 /// A request that was written.
@@ -189,7 +189,7 @@ impl Open {
             self.due = Nanos::MAX;
         }
         self.sends_until = 0;
-        for intended in std::mem::take(&mut self.again) {
+        for (intended, _) in std::mem::take(&mut self.again) {
             self.window.count(intended).given_up(intended);
         }
         while !self.is_over() {
@@ -414,12 +414,12 @@ impl Driver for Open {
         self.no_reply(times, &of.sent, 1, true);
     }
 
-    fn not_processed<T>(&mut self, _: u32, of: &Connection<T>, times: &Times) -> bool {
+    fn not_processed<T>(&mut self, _: u32, of: &Connection<T>, times: &Times, now: Nanos) -> bool {
         let asked = std::mem::take(&mut self.asked[times.oldest_place(&of.sent)]);
         // Those of the warm-up are dropped.
         let is_due = asked.intended > 0;
         if is_due {
-            self.again.push_back(asked.intended);
+            self.again.push_back((asked.intended, now));
         }
         is_due
     }
