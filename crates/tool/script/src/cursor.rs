@@ -29,14 +29,16 @@ impl Cursor {
         Cursor { answered: start, asked: start, written_to, checked_to, has_written: false }
     }
 
-    /// Returns the exchange at which a new connection continues.
-    pub fn next_start(&self, script: &Script) -> u32 {
-        script.conversation_from(self.asked)
+    /// Returns the exchange at which a new connection continues. `refused`: so many of the last requests were not
+    /// processed, and are asked again.
+    pub fn next_start(&self, script: &Script, refused: u32) -> u32 {
+        let count = script.count();
+        script.conversation_from(self.asked + count - refused % count)
     }
 
     /// Returns whether the next request continues a conversation that this connection has started.
     pub fn is_within_conversation(&self, script: &Script) -> bool {
-        self.next_start(script) != self.asked % script.count()
+        self.next_start(script, 0) != self.asked % script.count()
     }
 
     /// Returns the last request that the server owed a reply to, or `None` if nothing was written.
@@ -144,7 +146,7 @@ mod tests {
         let mut cursor = Cursor::new(&script, 2);
         let after = [0, 1, 1, 2].map(|more| {
             cursor.ask(more);
-            (cursor.next_start(&script), cursor.is_within_conversation(&script))
+            (cursor.next_start(&script, 0), cursor.is_within_conversation(&script))
         });
         assert_eq!(after, [(2, false), (4, true), (4, false), (0, false)]);
     }

@@ -67,6 +67,8 @@ pub(crate) struct Connection<T> {
     pub ended: bool,
     /// Complete replies on this connection so far.
     pub replies: u64,
+    /// Requests on this connection that the server did not process. They are the last ones.
+    pub refused: u32,
     /// Pause before the next attempt to open.
     pub pause: Nanos,
     /// Send times of the outstanding requests.
@@ -90,6 +92,7 @@ impl<T> Connection<T> {
             aside: Vec::new(),
             ended: false,
             replies: 0,
+            refused: 0,
             pause: SHORTEST_PAUSE,
             sent: Ring { first: first as u32, head: 0, tail: 0 },
         }

@@ -56,7 +56,9 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         if self.passing.has(slot) {
             return self.member_left(slot);
         }
-        let owed = self.connections[slot as usize].cursor.owed();
+        let connection = &self.connections[slot as usize];
+        let owed = connection.cursor.owed();
+        let is_fruitless = D::MULTIPLEXED && connection.replies == 0;
         self.close(slot);
         if V::SCHEDULED {
             self.count.errors.closed_early += u64::from(owed);
@@ -66,6 +68,8 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         let more = self.drive.has_more(slot);
         match self.phase {
             Phase::Connecting => self.ended.push(slot),
+            // A server that closes all connections before any reply is not asked again without a pause.
+            Phase::WarmingUp | Phase::Measuring if more && is_fruitless => self.open_later(slot),
             Phase::WarmingUp | Phase::Measuring if more => self.open_again(slot),
             // Queued requests still need connections.
             Phase::Draining if V::SCHEDULED && slot < self.active => {

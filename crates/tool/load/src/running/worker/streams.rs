@@ -90,7 +90,14 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         self.awaited -= 1;
         let connection = &mut self.connections[slot as usize];
         match why {
+            Unanswered::NotProcessed if connection.replies == 0 => {
+                // Else a server could refuse what it likes for ever.
+                self.drive.answered_wrong(slot, connection, &self.times, self.now);
+                self.count.errors.closed_early += 1;
+                self.count.lost("the server announced the close of a connection before any reply");
+            }
             Unanswered::NotProcessed => {
+                connection.refused += 1;
                 let again = self.drive.not_processed(slot, connection, &self.times, self.now);
                 self.times.pop_run(&mut connection.sent, 1);
                 let sends = V::SCHEDULED || self.phase <= Phase::Measuring;

@@ -221,7 +221,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         }
         self.passing.record_disconnect(slot);
         let script = self.dialect.script();
-        let start = connection.cursor.next_start(script);
+        let start = connection.cursor.next_start(script, connection.refused);
         if let (Some(session), Some(socket)) = (connection.tls.take(), &connection.socket) {
             session.end(socket.as_fd());
         }
@@ -235,7 +235,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         connection.opening = false;
         connection.aside.clear();
         connection.ended = false;
-        connection.replies = 0;
+        (connection.replies, connection.refused) = (0, 0);
         connection.sent.clear();
     }
 

@@ -190,7 +190,8 @@ impl Open {
         }
         self.sends_until = 0;
         for (intended, _) in std::mem::take(&mut self.again) {
-            self.window.count(intended).given_up(intended);
+            // It has been counted as due.
+            self.window.count(intended).unsent += 1;
         }
         while !self.is_over() {
             self.give_up(now);

@@ -153,7 +153,7 @@ impl<'d> Client<'d> {
 
     /// Replaces the connection by a new one.
     fn reconnect(&mut self) {
-        let start = self.cursor.next_start(self.redis.script());
+        let start = self.cursor.next_start(self.redis.script(), 0);
         self.cursor = Cursor::new(self.redis.script(), start);
         self.redis.renew(&mut self.talk, 0);
     }
