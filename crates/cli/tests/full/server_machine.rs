@@ -150,7 +150,7 @@ fn work_that_a_daemon_does_for_a_contender_is_in_the_cost_of_its_machine() {
     not(all(has_ip, has_python3, has_sshd)),
     ignore = "ip, python3 or sshd is not installed (scripts/setup --all)"
 )]
-fn a_narrow_cable_without_a_speed_is_no_verdict_and_both_ends_see_its_bytes() {
+fn a_narrow_cable_without_a_speed_is_no_verdict_and_both_ends_count_its_bytes() {
     let Some(lab) = Lab::up("--machines 1") else { return };
     // From the switch to this machine, with room for 20 frames: many are lost, and TCP sends them again.
     let mut tc = Command::new("tc");
@@ -176,6 +176,8 @@ fn a_narrow_cable_without_a_speed_is_no_verdict_and_both_ends_see_its_bytes() {
     let came = bits_per_s(load.received_bytes, load);
     let sent = bits_per_s(server.sent_bytes, server);
     // Slices begin and end without bytes on the cable; the queue may be full at the start.
-    assert!((10e6..34e6).contains(&came), "{came} bit/s of 30 Mbit/s");
-    assert!((0.8..=1.25).contains(&(came / sent)), "{came} bit/s of {sent}");
+    // TCP does not use all of a queue that loses so much.
+    assert!((5e6..34e6).contains(&came), "{came} bit/s of 30 Mbit/s");
+    // The server has sent what the queue lost, too.
+    assert!((0.3..=1.25).contains(&(came / sent)), "{came} bit/s of {sent}");
 }
