@@ -127,7 +127,7 @@ mod tests {
         let (mut watch, at) = (Watch::default(), SocketAddr::from(([10, 0, 0, 1], 1)));
         (0..3).for_each(|_| watch.is_foreign(Some(at)));
         assert_eq!(watch.take_news(), [News::Foreign(at)]);
-        // It has come back.
+        // The node belongs to this cluster again.
         watch.adopted(Instant::now(), Some(at), &View::default());
         watch.take_news();
         watch.is_foreign(Some(at));

@@ -29,7 +29,7 @@ fn is_flush(decision: &Decision) -> bool {
 }
 
 impl Proxy {
-    /// Lets a client wait until a view has come that was asked for after its command arrived. `None`: it has come, or the
+    /// Lets a client wait for a view that was requested after its command arrived. `None`: the view is there, or the
     /// nodes are no cluster.
     pub(crate) fn waits_for_view(
         &mut self,
@@ -128,7 +128,7 @@ impl Proxy {
         (0..SLOTS).find(|slot| slots.serves(*slot) && slots.node_of(*slot) == place)
     }
 
-    /// Whether a view has come that was asked for with this number, and this core has adopted it.
+    /// Whether the view that was requested with this number is there, and this core uses it.
     pub(super) fn has_view(&self, needed: u64) -> bool {
         self.shared.confirmed_view() >= needed && self.shared.newer(self.changes).is_none()
     }
@@ -139,7 +139,7 @@ impl Proxy {
         self.tick_at = Some(self.tick_at.map_or(due, |at| at.min(due)));
     }
 
-    /// Lets commands and replies continue for which a view has come, or for which it is too late.
+    /// Continues with commands and replies whose view is there, or that have waited too long.
     pub(super) fn use_views(&mut self, effects: &mut Fx) {
         let (now, timeout) = (effects.now().instant, self.settings.node_timeout);
         let Some(cluster) = &mut self.cluster else { return };

@@ -78,7 +78,8 @@ impl Follower {
         &self.history
     }
 
-    /// A push has come. Returns whether it is for it: neither of before it joined, nor of another history.
+    /// A push arrived. Returns whether the member should get its message: it is of this history, and behind the position
+    /// at which the member began.
     pub fn hears(&mut self, push: &Broadcast) -> bool {
         let Some(Position { epoch, offset }) = push.position() else { return false };
         let is_for_it = epoch == self.history.epoch() && offset >= self.start;

@@ -27,7 +27,7 @@ struct Link {
     conn: Conn,
     /// What it has received and not parsed yet.
     bytes: Vec<u8>,
-    /// The reply to the upgrade has come.
+    /// The reply to the upgrade has arrived.
     is_open: bool,
 }
 
