@@ -110,8 +110,6 @@ rules! {
         "A frame has a stream that this client did not open.";
     ClosedStream: Connection STREAM_CLOSED, "RFC 9113, 5.1",
         "A frame has a stream that is closed.";
-    HalfClosedStream: Stream STREAM_CLOSED, "RFC 9113, 5.1",
-        "A frame follows the end of its stream.";
     StreamWindowExceeded: Stream FLOW_CONTROL_ERROR, "RFC 9113, 6.9.1",
         "A DATA frame is longer than the flow-control window of its stream.";
     WindowOverflow: Connection FLOW_CONTROL_ERROR, "RFC 9113, 6.9.1",

@@ -101,7 +101,7 @@ impl Client {
         match slot.map(|slot| slot.stream()) {
             Some(stream) if ends || !bytes.is_empty() => {
                 if ends {
-                    self.complete(stream.id);
+                    self.complete(stream.id, out);
                 }
                 Step::Report(Notice::Other(Event::Content { stream, bytes, ends }))
             }

@@ -4,7 +4,6 @@ use super::{
     event::Event,
     notice::{Notice, Step},
     state::Client,
-    streams::Phase,
 };
 use crate::{
     code::ErrorCode,
@@ -15,11 +14,10 @@ use crate::{
 impl Client {
     pub(super) fn reset(&mut self, stream: u32, code: ErrorCode) -> Step<'static> {
         let Some(slot) = self.streams.get(stream) else { return Step::Continue };
-        let (known, is_answered) = (slot.stream(), slot.phase == Phase::Complete);
+        let known = slot.stream();
         self.idle_frames = 0;
         self.streams.remove(stream);
-        let event = Event::Reset { stream: known, code, is_answered };
-        Step::Report(Notice::Other(event))
+        Step::Report(Notice::Other(Event::Reset { stream: known, code }))
     }
 
     pub(super) fn settings(
@@ -108,14 +106,14 @@ impl Client {
             Step::Report(Notice::Other(Event::Wrong { stream, rule }))
         })
     }
-    /// The server ended a stream.
+
+    /// The server ended a stream. If the request is not sent completely, the stream is reset, so that others can be
+    /// opened: the server may never permit the rest (RFC 9113, 8.1).
     #[inline]
-    pub(super) fn complete(&mut self, stream: u32) {
-        if let Some(slot) = self.streams.get_mut(stream) {
-            slot.phase = Phase::Complete;
-            if slot.unsent == 0 {
-                self.streams.remove(stream);
-            }
+    pub(super) fn complete(&mut self, stream: u32, out: &mut Vec<u8>) {
+        if self.streams.get(stream).is_some_and(|slot| slot.unsent > 0) {
+            write::reset(out, stream, ErrorCode::NO_ERROR);
         }
+        self.streams.remove(stream);
     }
 }

@@ -73,9 +73,6 @@ pub enum Event<'a> {
         stream: Stream,
         /// The server's reason.
         code: ErrorCode,
-        /// Whether the response was complete. Then [`ErrorCode::NO_ERROR`] is permitted: the server does not
-        /// need the remaining content of the request (RFC 9113, 8.1).
-        is_answered: bool,
     },
     /// The server violated a rule of the scope [`Stream`](crate::Scope::Stream). The stream is reset.
     Wrong {

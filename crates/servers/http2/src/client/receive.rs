@@ -81,6 +81,7 @@ impl Client {
                 let Some((bytes, rest)) = input.split_first_chunk() else { return Ok(Step::Wait) };
                 *input = rest;
                 let header = Header::read(bytes);
+                self.last_frame = Some(header);
                 self.check(header)?;
                 self.begin(header, out)
             }

@@ -68,7 +68,7 @@ impl Client {
         if phase == Some(Phase::Head) {
             self.idle_frames = 0;
             let is_repeated = self.head.read(block, &mut self.decoder, message::head)?;
-            return Ok(match self.begin_response(stream, is_repeated, ends) {
+            return Ok(match self.begin_response(stream, is_repeated, ends, out) {
                 Ok(notice) => Step::Report(notice),
                 Err(rule) => self.wrong(stream, rule, out),
             });
@@ -79,7 +79,7 @@ impl Client {
             return Ok(Step::Continue);
         }
         self.idle_frames = 0;
-        Ok(match self.end_response(stream, ends) {
+        Ok(match self.end_response(stream, ends, out) {
             Ok(notice) => Step::Report(notice),
             Err(rule) => self.wrong(stream, rule, out),
         })
@@ -92,6 +92,7 @@ impl Client {
         stream: u32,
         is_repeated: bool,
         ends: bool,
+        out: &mut Vec<u8>,
     ) -> Result<Notice<'static>, Rule> {
         let summary = self.head.summary?;
         let slot = self.streams.get_mut(stream).ok_or(Rule::ClosedStream)?;
@@ -113,18 +114,20 @@ impl Client {
             if !slot.has_declared_length() {
                 return Err(Rule::ContentLength);
             }
-            self.complete(stream);
+            self.complete(stream, out);
         }
         Ok(Notice::Head { stream: known, summary, is_repeated, ends })
     }
 
     /// Handles the fields behind a head that were read last.
-    fn end_response(&mut self, stream: u32, ends: bool) -> Result<Notice<'static>, Rule> {
+    fn end_response(
+        &mut self,
+        stream: u32,
+        ends: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<Notice<'static>, Rule> {
         let slot = self.streams.get(stream).ok_or(Rule::ClosedStream)?;
         let known = slot.stream();
-        if slot.phase == Phase::Complete {
-            return Err(Rule::HalfClosedStream);
-        }
         if !ends {
             return Err(Rule::TrailersWithoutEnd);
         }
@@ -132,7 +135,7 @@ impl Client {
         if !slot.has_declared_length() {
             return Err(Rule::ContentLength);
         }
-        self.complete(stream);
+        self.complete(stream, out);
         Ok(Notice::Trailers(known))
     }
 }

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     code::ErrorCode,
-    frame::write,
+    frame::{Header, write},
     hpack::Decoder,
     settings::Settings,
     window::{INITIAL_WINDOW, MAX_WINDOW, Window},
@@ -31,6 +31,8 @@ pub struct Client {
     /// Bytes received since the last WINDOW_UPDATE of the connection.
     pub(super) uncredited: u32,
     pub(super) reader: Reader,
+    /// The last frame of which the header was read.
+    pub(super) last_frame: Option<Header>,
     pub(super) block: Block,
     pub(super) decoder: Decoder,
     pub(super) head: Memo<Summary>,
@@ -97,6 +99,7 @@ impl Client {
             send_window: Window::new(INITIAL_WINDOW),
             uncredited: 0,
             reader: Reader::Header,
+            last_frame: None,
             block: Block::default(),
             decoder: Decoder::new(config.header_list as usize),
             head: Memo::new(Summary { status: 0, content_length: None }),
@@ -139,13 +142,17 @@ impl Client {
         self.is_settled && !self.awaits_ack
     }
 
+    /// The header of the frame that was read last: after an error, that of the frame that violates the rule.
+    pub fn last_frame(&self) -> Option<Header> {
+        self.last_frame
+    }
+
     /// Number of open streams.
     pub fn open_streams(&self) -> u32 {
         self.streams.len()
     }
 
-    /// The open streams, in no order: the requests that are not answered yet, and those whose content is
-    /// not sent completely.
+    /// The open streams, in no order: the requests that are not answered yet.
     pub fn pending(&self) -> impl Iterator<Item = Stream> {
         self.streams.iter().map(Slot::stream)
     }
@@ -234,9 +241,6 @@ impl Client {
         self.send_window.take(claimed);
         slot.unsent -= u64::from(claimed);
         self.idle_frames = 0;
-        if slot.unsent == 0 && slot.phase == Phase::Complete {
-            self.streams.remove(stream);
-        }
         claimed as usize
     }
 

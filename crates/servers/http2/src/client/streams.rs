@@ -31,8 +31,6 @@ pub(super) enum Phase {
     Head,
     /// The head.
     Content,
-    /// All of it.
-    Complete,
 }
 
 impl Slot {
@@ -45,9 +43,6 @@ impl Slot {
     /// Admits a DATA frame with a payload of this length.
     #[inline]
     pub fn admit(&mut self, length: u32) -> Result<(), Rule> {
-        if self.phase == Phase::Complete {
-            return Err(Rule::HalfClosedStream);
-        }
         if !self.receive_window.take(length) {
             return Err(Rule::StreamWindowExceeded);
         }

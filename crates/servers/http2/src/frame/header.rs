@@ -1,5 +1,7 @@
 //! Frame headers (RFC 9113, 4.1).
 
+use std::fmt;
+
 /// The 9 bytes at the start of each frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
@@ -29,6 +31,27 @@ impl Kind {
     pub const GOAWAY: Kind = Kind(7);
     pub const WINDOW_UPDATE: Kind = Kind(8);
     pub const CONTINUATION: Kind = Kind(9);
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const NAMES: [&str; 10] = [
+            "DATA",
+            "HEADERS",
+            "PRIORITY",
+            "RST_STREAM",
+            "SETTINGS",
+            "PUSH_PROMISE",
+            "PING",
+            "GOAWAY",
+            "WINDOW_UPDATE",
+            "CONTINUATION",
+        ];
+        match NAMES.get(usize::from(self.0)) {
+            Some(name) => f.write_str(name),
+            None => write!(f, "unknown type {:#x}", self.0),
+        }
+    }
 }
 
 /// Flags of frames.
@@ -76,6 +99,13 @@ impl Header {
     }
 }
 
+impl fmt::Display for Header {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Header { length, kind, flags, stream } = self;
+        write!(f, "frame {kind}, flags {flags:#x}, stream {stream}, {length} bytes")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,5 +125,8 @@ mod tests {
         let bytes: &[u8; 9] = out.first_chunk().unwrap();
         assert_eq!(Header::read(bytes), header);
         assert!(header.has(flag::PADDED) && !header.has(flag::END_STREAM));
+        let text = "frame HEADERS, flags 0xc, stream 2147483645, 66051 bytes";
+        assert_eq!(header.to_string(), text);
+        assert_eq!(Kind(0x99).to_string(), "unknown type 0x99");
     }
 }

@@ -111,13 +111,9 @@ fn stream_cases() -> Vec<Case> {
         case(ClosedStream, &[data(9, b"a", false)]),
         case(ClosedStream, &[ok(9)]),
         case(ClosedStream, &[reset(1, ErrorCode::CANCEL), ok(1)]),
-        // Its request is not sent completely, so that the stream is only half-closed.
-        Case {
-            rule: HalfClosedStream,
-            bytes: [headers(5, &[(":status", "200")], true), data(5, b"a", false)].concat(),
-            config: Config::default(),
-        },
-        case(HalfClosedStream, &[headers(5, &[(":status", "200")], true), ok(5)]),
+        // Its request is not sent completely.
+        case(ClosedStream, &[headers(5, &[(":status", "200")], true), data(5, b"a", false)]),
+        case(ClosedStream, &[headers(5, &[(":status", "200")], true), ok(5)]),
         Case {
             rule: StreamWindowExceeded,
             bytes: [ok(1), data(1, &[0; 11], false)].concat(),

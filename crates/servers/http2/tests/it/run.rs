@@ -15,7 +15,7 @@ pub enum Seen {
     Head(u32, String, bool),
     Content(u32, Vec<u8>, bool),
     Trailers(u32, String),
-    Reset(u32, ErrorCode, bool),
+    Reset(u32, ErrorCode),
     Wrong(u32, Rule),
     NotProcessed(u32),
     GoAway(u32, ErrorCode, Vec<u8>),
@@ -103,7 +103,7 @@ fn seen(event: Event<'_>) -> Seen {
             Seen::Content(known(stream), bytes.to_vec(), ends)
         }
         Event::Trailers { stream, fields } => Seen::Trailers(known(stream), text(fields)),
-        Event::Reset { stream, code, is_answered } => Seen::Reset(known(stream), code, is_answered),
+        Event::Reset { stream, code } => Seen::Reset(known(stream), code),
         Event::Wrong { stream, rule } => Seen::Wrong(known(stream), rule),
         Event::NotProcessed { stream } => Seen::NotProcessed(known(stream)),
         Event::GoAway { last_stream, code, debug } => {

@@ -105,7 +105,7 @@ type Answer = fn(&mut Peer, u32, &str);
 
 #[test]
 fn violations_of_rules_end_the_run_with_their_section() {
-    let faults: [(&str, Answer); 9] = [
+    let faults: [(&str, Answer); 10] = [
         ("RFC 9113, 5.1)", |peer, _, _| peer.head(1_000_001, "200", &[], false)),
         ("RFC 9113, 5.1)", |peer, stream, right| {
             peer.answer(stream, right);
@@ -129,6 +129,11 @@ fn violations_of_rules_end_the_run_with_their_section() {
             peer.send(Kind::HEADERS, flag::END_HEADERS, stream, &[0xff, 0x20]);
         }),
         ("RFC 9113, 6.9)", |peer, _, _| peer.send(Kind::WINDOW_UPDATE, 0, 0, &[0; 4])),
+        // The frame is shown that violates the rule, and not those in front of it.
+        ("frame PING, flags 0x0, stream 0, 7 bytes", |peer, stream, right| {
+            peer.answer(stream, right);
+            peer.send(Kind::PING, 0, 0, &[0; 7]);
+        }),
     ];
     for (section, fault) in faults {
         let tally = with_a_fault(move |peer, stream, number| {

@@ -160,6 +160,28 @@ fn content_is_sent_as_the_windows_permit() {
     }
 }
 
+/// A server that answers when it has seen the start of the content, permits no more of it, and sends nothing else.
+#[test]
+fn a_response_before_the_end_of_its_request_frees_the_stream() {
+    let server = Server::start(move |stream, requests| {
+        let Some(mut peer) = Peer::new(stream, &[(WINDOW, 100), (STREAMS, 4)]) else { return };
+        while let Some(got) = peer.next() {
+            if matches!(got, Got::Asked(_)) {
+                panic!("the window permits no whole request");
+            }
+            for asked in peer.take_begun() {
+                requests.fetch_add(1, SeqCst);
+                write::window_update(&mut peer.out, 0, asked.content.len() as u32);
+                peer.right(&asked);
+            }
+        }
+    });
+    let workload = over_http2(&uploads());
+    let plan = Plan { workload, until: Until::Requests(200), ..items(server.address) };
+    assert_undisturbed(&run(&plan).unwrap());
+    assert_eq!(server.requests(), 200);
+}
+
 /// A setting that makes the windows of open streams negative, and then large.
 #[test]
 fn an_initial_window_that_changes_applies_to_open_streams() {

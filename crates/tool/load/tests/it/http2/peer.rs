@@ -151,6 +151,14 @@ impl Peer {
         self.begun.keys().copied().collect()
     }
 
+    /// The requests of which a part of the content has arrived; they are no longer begun.
+    pub fn take_begun(&mut self) -> Vec<Asked> {
+        self.begun
+            .extract_if(|_, asked| !asked.content.is_empty())
+            .map(|(_, asked)| asked)
+            .collect()
+    }
+
     /// Adds a frame.
     pub fn send(&mut self, kind: Kind, flags: u8, stream: u32, payload: &[u8]) {
         Header { length: payload.len() as u32, kind, flags, stream }.write(&mut self.out);

@@ -101,15 +101,18 @@ impl Dialect2 {
     /// Describes a violation that ends the connection; `input` are the last received bytes.
     #[cold]
     fn violation(&self, talk: &ConnectionState, rule: Rule, input: &[u8]) -> Box<Exchange> {
-        let pending = talk.client.pending().min_by_key(|stream| stream.id);
-        let sent = pending.map_or(String::new(), |stream| {
+        let frame = talk.client.last_frame();
+        let concerned = |stream: &Stream| frame.is_some_and(|frame| frame.stream == stream.id);
+        let sent = talk.client.pending().find(concerned).map_or(String::new(), |stream| {
             self.request_in_words(talk.places.exchange(stream.place))
         });
-        let other = match input.starts_with(b"HTTP/1.") {
-            true => "; the server answers in HTTP/1.1: load it without --http2",
-            false => "",
+        let received = match input.starts_with(b"HTTP/1.") {
+            true => {
+                let text = cut(input, SHOWN);
+                format!("{text} ({rule}); the server answers in HTTP/1.1: load it without --http2")
+            }
+            false => format!("{} ({rule})", frame.map_or(String::new(), |it| it.to_string())),
         };
-        let received = format!("{} ({rule}){other}", cut(input, SHOWN));
         let expected = "frames that follow the rules of HTTP/2".into();
         Box::new(Exchange { sent, expected, received, reply_index: 0 })
     }
@@ -166,7 +169,7 @@ impl Reader<'_> {
                 talk.end(stream.place, stream.id, not_processed(talk.closing));
                 Seen::More
             }
-            Event::Reset { stream, code, is_answered } => reset(talk, stream, code, is_answered),
+            Event::Reset { stream, code } => reset(talk, stream, code),
             Event::Wrong { stream, rule } => {
                 talk.known_for = NO_KIND;
                 violated(talk, stream, rule)
@@ -198,7 +201,9 @@ impl Reader<'_> {
         }
         slot.stream = 0;
         self.desk.count(status);
-        match slot.reply.end(self.criteria(slot.exchange)) {
+        let fault = slot.reply.end(self.criteria(slot.exchange));
+        talk.forget_content(stream.id);
+        match fault {
             None => {
                 talk.answered.push_back(place);
                 Seen::Right
@@ -245,13 +250,9 @@ fn not_processed(code: Option<ErrorCode>) -> Unanswered {
 
 /// The server reset a stream.
 #[cold]
-fn reset(talk: &mut ConnectionState, stream: Stream, code: ErrorCode, is_answered: bool) -> Seen {
+fn reset(talk: &mut ConnectionState, stream: Stream, code: ErrorCode) -> Seen {
     let why = format!("the server reset the stream with {code} (RST_STREAM; RFC 9113, 6.4)");
-    talk.forget_content(stream.id);
-    // After a complete response it only says that the rest of the request is not wanted (RFC 9113, 8.1).
-    if !is_answered {
-        talk.end(stream.place, stream.id, Unanswered::Ended(why));
-    }
+    talk.end(stream.place, stream.id, Unanswered::Ended(why));
     Seen::More
 }
 
