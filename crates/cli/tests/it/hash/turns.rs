@@ -1,6 +1,9 @@
 //! Which requests wait for the jobs of others.
 
-use crate::hash::{ALONE, expect_digest, get, hash, models, send};
+use crate::{
+    hash::{ALONE, expect_digest, get, hash, models, send},
+    support::Server,
+};
 use std::{io::Read, net::TcpStream, thread};
 
 /// With offloading, a small request does not wait for large ones in progress.
@@ -50,11 +53,12 @@ fn long_jobs_of_disconnected_clients_do_not_delay_others() {
     });
 }
 
-/// Without offloading, the long requests of one connection take turns with the requests of others.
+/// Without offloading, the long requests of one connection take turns with the requests of others: a short one waits
+/// for the long one in progress, and at most for one more.
 #[test]
 fn long_requests_of_one_connection_take_turns_with_other_connections() {
-    for model in ["select", "poll", "epoll"] {
-        let server = hash(model, &[]);
+    for model in ["select", "poll", "epoll", "uring"] {
+        let server = Server::of("hash", model, &["--cores", "1"]);
         let (mut many, mut one) = (server.connect(), server.connect());
         send(&mut many, &get(20_000).repeat(16));
         many.peek(&mut [0]).unwrap(); // the first is done
@@ -65,6 +69,6 @@ fn long_requests_of_one_connection_take_turns_with_other_connections() {
         let mut came = vec![0; 64 * 1024];
         let came = many.read(&mut came).unwrap();
         let a_reply = 150; // bytes, at least
-        assert!(came < 10 * a_reply, "{model}: {came} bytes: all are done already");
+        assert!(came < 5 * a_reply, "{model}: {came} bytes: more than four are done already");
     }
 }

@@ -40,6 +40,10 @@ pub(crate) fn run<E: Engine>(engine: impl Fn() -> E + Sync, host: &Host) -> Resu
 
 /// Size of the first read of a connection, and most bytes that one should receive in a turn.
 const READ: usize = 16 * 1024;
+/// How long a long job waits in each turn for the files of short ones, and in how many turns: so that it waits at
+/// all events less than a long job takes, also if there is always another short one.
+const FILE_WAIT: Duration = Duration::from_micros(500);
+const MOST_PASSES: u32 = 8;
 /// Tokens of watches for input. Watches for writability are for connections that are being opened;
 /// their tokens are keys of `connecting`.
 const STOP: u32 = 0;
@@ -75,6 +79,10 @@ struct Driver<'h, E: Engine> {
     reading: Slab<Task<E::Job>>,
     /// Long jobs whose file has been read. One runs per turn.
     long: VecDeque<Loaded<E::Job>>,
+    /// Number of short jobs whose files the ring reads.
+    short_reads: usize,
+    /// Number of turns in which the next long job has waited for them.
+    passed_over: u32,
     /// Runs the long jobs, unless this thread runs them.
     desk: Option<Desk>,
     /// Connections whose receive found no free buffer, in order.
@@ -166,6 +174,8 @@ impl<'h, E: Engine> Driver<'h, E> {
             changed: Vec::new(),
             reading: Slab::new(),
             long: VecDeque::new(),
+            short_reads: 0,
+            passed_over: 0,
             desk,
             starved: VecDeque::new(),
             held: Vec::new(),
@@ -217,7 +227,8 @@ impl<'h, E: Engine> Driver<'h, E> {
     /// How long to wait for completions.
     fn timeout(&self) -> Option<Duration> {
         if !(self.starved.is_empty() && self.long.is_empty()) {
-            return Some(Duration::ZERO);
+            let waits = self.starved.is_empty() && self.long_waits();
+            return Some(if waits { FILE_WAIT } else { Duration::ZERO });
         }
         if E::CONNECTS && self.core.connects() > 0 {
             return Some(Duration::ZERO);
@@ -241,6 +252,7 @@ impl<'h, E: Engine> Driver<'h, E> {
             Completion::FileRead { token, result, content } => {
                 let task = self.reading.remove(token as usize);
                 if task.job.is_short() {
+                    self.short_reads -= 1;
                     self.finish(task, result, content);
                 } else {
                     self.long.push_back((task, result, content));
@@ -274,9 +286,12 @@ impl<'h, E: Engine> Driver<'h, E> {
         }
         self.settle_letters();
         self.flush()?;
-        if E::Job::EVER
+        if E::Job::EVER && !self.long.is_empty() && self.long_waits() {
+            self.passed_over += 1;
+        } else if E::Job::EVER
             && let Some((task, result, content)) = self.long.pop_front()
         {
+            self.passed_over = 0;
             // Earlier replies do not wait for this job.
             self.ring.submit()?;
             self.finish(task, result, content);
@@ -286,6 +301,12 @@ impl<'h, E: Engine> Driver<'h, E> {
             self.resume()?;
         }
         Ok(())
+    }
+
+    /// Whether the next long job waits for the files of short ones. The ring reads a file in several steps, each of
+    /// which would otherwise wait for a long job.
+    fn long_waits(&self) -> bool {
+        self.short_reads > 0 && self.passed_over < MOST_PASSES
     }
 
     fn flush(&mut self) -> io::Result<()> {

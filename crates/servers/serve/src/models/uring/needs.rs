@@ -15,6 +15,7 @@ impl<E: Engine> Driver<'_, E> {
                 Some(desk) if !task.job.is_short() => desk.submit(task),
                 _ => {
                     let file = std::sync::Arc::clone(task.job.file());
+                    self.short_reads += usize::from(task.job.is_short());
                     let key = self.reading.insert(task) as u32;
                     self.ring.read_file(file, key, crate::work::file::MAX_FILE);
                 }
