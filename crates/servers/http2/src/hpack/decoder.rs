@@ -1,7 +1,8 @@
 //! Field blocks → fields.
 
 use super::{
-    INITIAL_TABLE_SIZE, fields::Fields, huffman, integer, static_table::STATIC, table::Table,
+    INITIAL_TABLE_SIZE, encoder::Indexing, fields::Fields, huffman, integer, static_table::STATIC,
+    table::Table,
 };
 use crate::rule::Rule;
 
@@ -13,6 +14,8 @@ pub struct Decoder {
     limit: usize,
     /// Whether the next block must start with a size update.
     owes_update: bool,
+    /// Whether the last block used the table or changed its size, other than by insertions.
+    depends: bool,
     /// Maximum size of a section.
     max_list: usize,
 }
@@ -22,7 +25,7 @@ impl Decoder {
     /// as [`Fields::size`] counts it.
     pub fn new(max_list: usize) -> Self {
         let table = Table::new(INITIAL_TABLE_SIZE);
-        Decoder { table, limit: INITIAL_TABLE_SIZE, owes_update: false, max_list }
+        Decoder { table, limit: INITIAL_TABLE_SIZE, owes_update: false, depends: false, max_list }
     }
 
     /// Sets the maximum size of the table, in bytes, when the peer has acknowledged it. If the table is
@@ -45,6 +48,22 @@ impl Decoder {
         self.owes_update
     }
 
+    /// Whether the fields of the last block depend on the table, or it changed the table's size. If not, an equal
+    /// block has equal fields, unless [`Decoder::owes_update`], and does to the table what
+    /// [`Decoder::insert_again`] does.
+    #[inline]
+    pub fn depends(&self) -> bool {
+        self.depends
+    }
+
+    /// Inserts the fields into the table that the block inserted from which they were decoded.
+    #[inline]
+    pub fn insert_again(&mut self, fields: &Fields) {
+        for field in fields.inserted() {
+            self.table.insert(field.name, field.value);
+        }
+    }
+
     /// The fields of the dynamic table, newest first.
     pub fn table(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.table.iter()
@@ -57,6 +76,7 @@ impl Decoder {
     /// The block is invalid. Then the table is, too: the connection must close (RFC 9113, 4.3).
     pub fn decode(&mut self, block: &[u8], fields: &mut Fields) -> Result<(), Rule> {
         fields.clear();
+        self.depends = false;
         let mut rest = block;
         while let Some(0x20..0x40) = rest.first() {
             let size = integer::read(&mut rest, 5)?;
@@ -64,6 +84,7 @@ impl Decoder {
                 return Err(Rule::TableSizeTooLarge);
             }
             self.table.resize(size);
+            self.depends = true;
             self.owes_update = false;
         }
         if self.owes_update {
@@ -81,8 +102,9 @@ impl Decoder {
     }
 
     #[inline]
-    fn indexed(&self, rest: &mut &[u8], fields: &mut Fields) -> Result<(), Rule> {
+    fn indexed(&mut self, rest: &mut &[u8], fields: &mut Fields) -> Result<(), Rule> {
         let index = integer::read(rest, 7)?;
+        self.depends |= index > STATIC.len();
         let (name, value) = self.entry(index)?;
         fields.push(name, value, self.max_list);
         Ok(())
@@ -90,21 +112,25 @@ impl Decoder {
 
     /// A literal with a prefix of 6 bits is inserted into the table; others have a prefix of 4 bits.
     fn literal(&mut self, rest: &mut &[u8], prefix: u32, fields: &mut Fields) -> Result<(), Rule> {
-        let is_inserted = prefix == 6;
-        let never_indexed = !is_inserted && rest.first().is_some_and(|first| first & 0x10 != 0);
+        let indexing = match rest.first() {
+            _ if prefix == 6 => Indexing::Incremental,
+            Some(first) if first & 0x10 != 0 => Indexing::Never,
+            _ => Indexing::Without,
+        };
         let index = integer::read(rest, prefix)?;
         let at = fields.buffer().len();
         if index == 0 {
             string(rest, fields.buffer())?;
         } else {
+            self.depends |= index > STATIC.len();
             let (name, _) = self.entry(index)?;
             fields.buffer().extend_from_slice(name);
         }
         let middle = fields.buffer().len();
         string(rest, fields.buffer())?;
         let table = &mut self.table;
-        fields.close((at, middle), never_indexed, self.max_list, |name, value| {
-            if is_inserted {
+        fields.close((at, middle), indexing, self.max_list, |name, value| {
+            if indexing == Indexing::Incremental {
                 table.insert(name, value);
             }
         });

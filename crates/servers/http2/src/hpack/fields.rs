@@ -1,6 +1,6 @@
 //! A decoded field section.
 
-use super::table::OVERHEAD;
+use super::{encoder::Indexing, table::OVERHEAD};
 
 /// The fields of one section, in their order. Its memory is used again for the next one.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ struct Span {
     at: usize,
     name: usize,
     value: usize,
-    never_indexed: bool,
+    indexing: Indexing,
 }
 
 /// A field.
@@ -61,8 +61,14 @@ impl Fields {
         Field {
             name: &self.bytes[span.at..middle],
             value: &self.bytes[middle..middle + span.value],
-            never_indexed: span.never_indexed,
+            never_indexed: span.indexing == Indexing::Never,
         }
+    }
+
+    /// The fields that were inserted into the table, in their order.
+    pub(super) fn inserted(&self) -> impl Iterator<Item = Field<'_>> {
+        let inserted = self.spans.iter().filter(|span| span.indexing == Indexing::Incremental);
+        inserted.map(|span| self.field(*span))
     }
 
     pub(super) fn clear(&mut self) {
@@ -80,7 +86,7 @@ impl Fields {
             self.bytes.extend_from_slice(name);
             self.bytes.extend_from_slice(value);
             let (name, value) = (name.len(), value.len());
-            self.spans.push(Span { at, name, value, never_indexed: false });
+            self.spans.push(Span { at, name, value, indexing: Indexing::Without });
         }
     }
 
@@ -94,14 +100,14 @@ impl Fields {
     pub(super) fn close(
         &mut self,
         (at, middle): (usize, usize),
-        never_indexed: bool,
+        indexing: Indexing,
         max: usize,
         insert: impl FnOnce(&[u8], &[u8]),
     ) {
         let (name, value) = (middle - at, self.bytes.len() - middle);
         insert(&self.bytes[at..middle], &self.bytes[middle..]);
         if self.admit(name + value, max) {
-            self.spans.push(Span { at, name, value, never_indexed });
+            self.spans.push(Span { at, name, value, indexing });
         } else {
             self.bytes.truncate(at);
         }
