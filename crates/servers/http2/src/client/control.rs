@@ -9,6 +9,7 @@ use crate::{
     code::ErrorCode,
     frame::{self, Header, flag, write},
     rule::Rule,
+    settings::End,
 };
 
 impl Client {
@@ -34,7 +35,7 @@ impl Client {
             return Ok(Step::Continue);
         }
         let before = i64::from(self.peer.initial_window_size);
-        self.peer.apply(payload)?;
+        self.peer.apply(payload, End::Server)?;
         let change = i64::from(self.peer.initial_window_size) - before;
         let mut slots = self.streams.iter_mut();
         if change != 0 && slots.any(|slot| !slot.send_window.adjust(change)) {

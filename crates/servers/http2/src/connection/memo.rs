@@ -14,7 +14,7 @@ const MAX_REMEMBERED: usize = 4096;
 /// the same ones: so do those of servers that insert fields and never refer to them. Any other has the same
 /// fields while the table is the same.
 #[derive(Debug)]
-pub(super) struct Memo<S> {
+pub(crate) struct Memo<S> {
     pub fields: Fields,
     /// What the fields say, or which rule they violate.
     pub summary: Result<S, Rule>,
