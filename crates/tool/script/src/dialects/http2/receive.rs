@@ -198,6 +198,11 @@ impl Reader<'_> {
         }
         slot.stream = 0;
         self.desk.count(status);
+        if let Some((held, early)) = &mut talk.held
+            && *held == stream.id
+        {
+            *early = Some(slot.exchange);
+        }
         match slot.reply.end(self.criteria(slot.exchange)) {
             None => {
                 talk.answered.push_back(place);
