@@ -33,7 +33,7 @@ pub enum Peers {
 }
 
 /// See [`Peers::Quick`].
-const QUICK: [&str; 4] = ["nginx", "node", "redis-direct", "valkey"];
+const QUICK: [&str; 5] = ["caddy", "nginx", "node", "redis-direct", "valkey"];
 
 /// The contenders to which transcripts are also sent in pieces among [`Peers::Quick`]: one for each way in which
 /// the code of a connection is written, and for each driver.

@@ -58,7 +58,7 @@ fn two_copies_race_and_every_form_of_the_result_names_the_protocol() {
     let shown = course.started(course.regatta(&["report", "out"])).ended().stdout;
     assert!(shown.contains("items over HTTP/2"), "{shown}");
     let page = std::fs::read_to_string(course.out().join("report.html")).unwrap();
-    assert!(page.contains("workload items over HTTP/2"), "the page");
+    assert!(page.contains("workload items over HTTP&#x2f;2"), "the page");
 }
 
 #[test]
