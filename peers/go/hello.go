@@ -1,4 +1,4 @@
-// Replies with the time over HTTP.
+// Replies with the time over HTTP/1.1, or over HTTP/2 with prior knowledge.
 package main
 
 import (
@@ -13,10 +13,15 @@ import (
 func main() {
 	port := flag.Int("port", 0, "TCP port on 127.0.0.1")
 	cores := flag.Int("cores", runtime.NumCPU(), "threads that run Go code at a time")
+	http2 := flag.Bool("http2", false, "HTTP/2 in place of HTTP/1.1")
 	flag.Parse()
 	runtime.GOMAXPROCS(*cores)
 	http.HandleFunc("/", hello)
-	log.Fatal(http.ListenAndServe(fmt.Sprintf("127.0.0.1:%d", *port), nil))
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(!*http2)
+	protocols.SetUnencryptedHTTP2(*http2)
+	server := http.Server{Addr: fmt.Sprintf("127.0.0.1:%d", *port), Protocols: protocols}
+	log.Fatal(server.ListenAndServe())
 }
 
 func hello(w http.ResponseWriter, r *http.Request) {

@@ -24,11 +24,14 @@ import io.netty.handler.codec.http.HttpResponseStatus;
 import io.netty.handler.codec.http.HttpServerCodec;
 import io.netty.handler.codec.http.HttpServerKeepAliveHandler;
 import io.netty.handler.codec.http.HttpUtil;
+import io.netty.handler.codec.http2.Http2FrameCodecBuilder;
+import io.netty.handler.codec.http2.Http2MultiplexHandler;
+import io.netty.handler.codec.http2.Http2StreamFrameToHttpObjectCodec;
 import io.netty.util.AsciiString;
 import io.netty.util.ReferenceCountUtil;
 import java.util.Date;
 
-/** Replies with the time over HTTP: Hello PORT. */
+/** Replies with the time over HTTP/1.1, or over HTTP/2 with prior knowledge: Hello PORT [http2]. */
 public class Hello extends ChannelInboundHandlerAdapter {
     /** A second of Unix time and its Date header. */
     private record Second(long time, AsciiString date) {
@@ -49,19 +52,43 @@ public class Hello extends ChannelInboundHandlerAdapter {
     }
 
     public static void main(String[] args) throws Exception {
+        ChannelInitializer<Channel> pipeline =
+            args.length > 1 && args[1].equals("http2") ? http2() : http1();
         int cores = Runtime.getRuntime().availableProcessors();
         new ServerBootstrap()
             .group(new MultiThreadIoEventLoopGroup(cores, EpollIoHandler.newFactory()))
             .channel(EpollServerSocketChannel.class)
             .option(ChannelOption.SO_BACKLOG, 4096)
-            .childHandler(new ChannelInitializer<Channel>() {
-                @Override
-                protected void initChannel(Channel channel) {
-                    channel.pipeline().addLast(
-                        new HttpServerCodec(), new HttpServerKeepAliveHandler(), new Hello());
-                }
-            })
+            .childHandler(pipeline)
             .bind("127.0.0.1", Integer.parseInt(args[0])).sync();
+    }
+
+    private static ChannelInitializer<Channel> http1() {
+        return new ChannelInitializer<>() {
+            @Override
+            protected void initChannel(Channel channel) {
+                channel.pipeline().addLast(
+                    new HttpServerCodec(), new HttpServerKeepAliveHandler(), new Hello());
+            }
+        };
+    }
+
+    /** A channel for each stream, whose frames become the messages of HTTP/1.1. */
+    private static ChannelInitializer<Channel> http2() {
+        var stream = new ChannelInitializer<Channel>() {
+            @Override
+            protected void initChannel(Channel channel) {
+                channel.pipeline().addLast(
+                    new Http2StreamFrameToHttpObjectCodec(true), new Hello());
+            }
+        };
+        return new ChannelInitializer<>() {
+            @Override
+            protected void initChannel(Channel channel) {
+                channel.pipeline().addLast(
+                    Http2FrameCodecBuilder.forServer().build(), new Http2MultiplexHandler(stream));
+            }
+        };
     }
 
     @Override

@@ -1,6 +1,7 @@
-// Replies with the time over HTTP.
+// Replies with the time over HTTP/1.1, or over HTTP/2 with prior knowledge.
 'use strict';
 const http = require('node:http');
+const http2 = require('node:http2');
 const { parseArgs } = require('node:util');
 
 const BACKLOG = 4096; // like Go and Java; the default is 511
@@ -17,7 +18,10 @@ function hello(request, response) {
   response.end(body);
 }
 
-const { values } = parseArgs({ strict: false, options: { port: { type: 'string' } } });
-http.createServer({ keepAliveTimeout: IDLE_MS }, hello).listen({
-  host: '127.0.0.1', port: +values.port, backlog: BACKLOG,
+const { values } = parseArgs({
+  strict: false, options: { port: { type: 'string' }, http2: { type: 'boolean' } },
 });
+const server = values.http2
+  ? http2.createServer(hello)
+  : http.createServer({ keepAliveTimeout: IDLE_MS }, hello);
+server.listen({ host: '127.0.0.1', port: +values.port, backlog: BACKLOG });

@@ -1,4 +1,4 @@
-//! Replies with the time over HTTP/1.1.
+//! Replies with the time over HTTP/1.1, or over HTTP/2 with prior knowledge.
 //!
 //! hyper at its fastest: a single-threaded Tokio runtime per core, each with its own listener on the
 //! port, so that no connection ever wakes another thread. Replies to pipelined requests are flushed
@@ -10,10 +10,10 @@ use hyper::{
     Method, Request, Response, StatusCode,
     body::{Bytes, Incoming},
     header::{CONTENT_TYPE, HeaderValue},
-    server::conn::http1,
+    server::conn::{http1, http2},
     service::service_fn,
 };
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::{
     convert::Infallible,
     env, io,
@@ -37,7 +37,7 @@ async fn hello(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infa
     Ok(response)
 }
 
-async fn serve(address: SocketAddr) -> io::Result<()> {
+async fn serve(address: SocketAddr, speaks_http2: bool) -> io::Result<()> {
     let socket = TcpSocket::new_v4()?;
     socket.set_reuseaddr(true)?;
     socket.set_reuseport(true)?;
@@ -55,23 +55,34 @@ async fn serve(address: SocketAddr) -> io::Result<()> {
         };
         tokio::spawn(async move {
             stream.set_nodelay(true)?;
-            let mut http = http1::Builder::new();
-            http.pipeline_flush(true);
+            let stream = TokioIo::new(stream);
             // The client caused the error: it sent invalid HTTP or closed the connection.
-            let _ = http.serve_connection(TokioIo::new(stream), service_fn(hello)).await;
+            let _ = match speaks_http2 {
+                true => {
+                    let http = http2::Builder::new(TokioExecutor::new());
+                    http.serve_connection(stream, service_fn(hello)).await
+                }
+                false => {
+                    let mut http = http1::Builder::new();
+                    http.pipeline_flush(true);
+                    http.serve_connection(stream, service_fn(hello)).await
+                }
+            };
             io::Result::Ok(())
         });
     }
 }
 
-/// `hello PORT CORES`
+/// `hello PORT CORES [http2]`
 fn main() {
-    let mut numbers = env::args().skip(1).map(|text| text.parse().expect("a number"));
-    let (port, cores) = (numbers.next().expect("PORT"), numbers.next().expect("CORES"));
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let number = |at: usize| arguments.get(at).map(|text| text.parse::<u16>().expect("a number"));
+    let (port, cores) = (number(0).expect("PORT"), number(1).expect("CORES"));
+    let speaks_http2 = arguments.get(2).is_some_and(|protocol| protocol == "http2");
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let core = move || {
         let runtime = runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(serve(address)).expect("a free port");
+        runtime.block_on(serve(address, speaks_http2)).expect("a free port");
     };
     for _ in 1..cores {
         thread::spawn(core);

@@ -23,6 +23,11 @@ pub struct CannedArgs {
     #[arg(long, requires = "reply", value_name = "BOOL", num_args = 0..=1, require_equals = true,
           default_value = "false", default_missing_value = "true", hide_default_value = true)]
     close_after_reply: bool,
+    /// For `null`: the requests are those of HTTP/2, and the file of --reply has the frames of one reply, on any
+    /// stream. It sends them on each stream that the client ends; --request-bytes and --close-after-reply have no
+    /// effect
+    #[arg(long, requires = "reply")]
+    on_streams: bool,
 }
 
 impl CannedArgs {
@@ -42,7 +47,8 @@ impl CannedArgs {
             path.display(),
             reply.len()
         );
-        let canned = Canned { request_bytes, reply, closes: self.close_after_reply };
+        let (closes, on_streams) = (self.close_after_reply, self.on_streams);
+        let canned = Canned { request_bytes, reply, closes, on_streams };
         serve_canned(&canned, host)?;
         Ok(true)
     }

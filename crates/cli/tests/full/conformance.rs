@@ -2,7 +2,8 @@
 
 use crate::support::conformance::{
     Peers, answers_the_transcripts, answers_the_transcripts_of_hash, delivers_every_message,
-    spreads_keys_over_all_nodes, stops_reading_from_a_client_that_does_not_read,
+    serves_hello_over_http2, spreads_keys_over_all_nodes,
+    stops_reading_from_a_client_that_does_not_read,
 };
 use regatta_testkit::{child::in_own_process, machine};
 use std::time::Duration;
@@ -26,6 +27,12 @@ fn every_contender_answers_the_transcripts_of_the_dialogue() {
 fn every_contender_answers_the_transcripts_of_hello() {
     let _turn = machine::alone();
     in_own_process(LIMIT, || answers_the_transcripts("hello", Peers::All));
+}
+
+#[test]
+fn every_contender_that_speaks_http2_answers_hello_over_it() {
+    let _turn = machine::alone();
+    in_own_process(LIMIT, || serves_hello_over_http2(Peers::All));
 }
 
 #[test]

@@ -33,7 +33,7 @@ pub enum Peers {
 }
 
 /// See [`Peers::Quick`].
-const QUICK: [&str; 4] = ["nginx", "node", "redis-direct", "valkey"];
+const QUICK: [&str; 5] = ["caddy", "nginx", "node", "redis-direct", "valkey"];
 
 /// The contenders to which transcripts are also sent in pieces among [`Peers::Quick`]: one for each way in which
 /// the code of a connection is written, and for each driver.
@@ -126,6 +126,25 @@ fn with(
 pub fn answers_the_transcripts(workload: &str, peers: Peers) {
     let transcripts = load_transcripts(workload);
     with_each(workload, peers, |served| answers(served, peers, &transcripts));
+}
+
+/// Each contender whose manifest says that it speaks HTTP/2 answers `hello` over it, on many streams.
+pub fn serves_hello_over_http2(peers: Peers) {
+    let over = Some("http2");
+    let mut all = contenders("hello", peers);
+    all.retain(|contender| contender.manifest.over.contains_key("http2"));
+    for contender in all {
+        let name = &contender.manifest.name;
+        let served = with(&contender.started_over(over), "hello", &|served: &Served<'_>| {
+            let url = format!("http://{}/", served.addr);
+            let mut load = Command::new(env!("CARGO_BIN_EXE_regatta"));
+            load.args(["load", &url, "--workload", "hello", "--http2", "-c", "4", "-p", "16"]);
+            let output = load.args(["--requests", "1000"]).output().expect("it runs");
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            if output.status.success() { Ok(()) } else { Err(said) }
+        });
+        assert_eq!(served, Ok(()), "{name}");
+    }
 }
 
 fn load_transcripts(workload: &str) -> Vec<Transcript> {

@@ -9,7 +9,7 @@ use minijinja::{Environment, context};
 use regatta_record::{Cell, Figure, LoadShape, Relation, Summary};
 use regatta_report::{
     numbers::{self, NONE},
-    regimes,
+    protocol_in_words, regimes,
     table::visible,
     view::{View, view},
 };
@@ -133,9 +133,10 @@ fn raced(summary: &Summary) -> String {
         }
         None => format!("{} of {} s", counted(run as usize, "round"), asked.window_s),
     };
+    let over = protocol_in_words(asked).map(|named| format!(" over {named}")).unwrap_or_default();
     let incomplete = if summary.complete { "" } else { ", not complete" };
     visible(&format!(
-        "{}, workload {}, {loads}, {rounds}{incomplete}",
+        "{}, workload {}{over}, {loads}, {rounds}{incomplete}",
         counted(took_part, "contender"),
         asked.workload
     ))

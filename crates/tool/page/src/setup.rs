@@ -1,7 +1,7 @@
 //! The machine, the settings and the contenders, as tables.
 
 use regatta_record::{Entry, ServerMachine, Setup, Summary};
-use regatta_report::{numbers, table::visible};
+use regatta_report::{numbers, protocol_in_words, table::visible};
 use serde::Serialize;
 
 /// A contender as described on the page.
@@ -89,6 +89,7 @@ pub fn hardware(setup: &Setup) -> String {
 pub fn settings(summary: &Summary) -> Vec<(&'static str, String)> {
     let asked = &summary.asked;
     let cpus = |cpus: &[u32]| cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    let over = protocol_in_words(asked).map(str::to_owned);
     let rows = [
         ("CPUs of the server", cpus(&asked.cpus.server)),
         ("CPUs of the load", cpus(&asked.cpus.load)),
@@ -96,6 +97,7 @@ pub fn settings(summary: &Summary) -> Vec<(&'static str, String)> {
         ("window", format!("{} s, after at most {} s of warm-up", asked.window_s, asked.warm_up_s)),
         ("observed before", format!("at most {} s, until the cost is steady", asked.settle_s)),
         ("seed", asked.seed.to_string()),
+        ("protocol", over.unwrap_or_else(|| "the usual one of the workload".to_owned())),
         ("heads", asked.heads.map_or_else(|| "not applicable".to_owned(), |it| it.to_string())),
     ];
     let rows = rows.map(|(name, value)| (name, visible(&value)));

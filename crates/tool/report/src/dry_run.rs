@@ -1,7 +1,7 @@
 //! The plan of a race, as text for a terminal and as JSON.
 
 use crate::{
-    formats::json::pretty, screen::text::wrap, table::visible, texts::heads::heads_in_words,
+    formats::json::pretty, screen::text::wrap, table::visible, texts::heads::requests_in_words,
 };
 use regatta_record::{Asked, LoadShape, RacePlan};
 
@@ -19,7 +19,7 @@ pub fn plan_text(plan: &RacePlan, width: usize) -> String {
             "{} · {}{} · {} · seed {}",
             asked.name,
             asked.workload,
-            heads_in_words(asked),
+            requests_in_words(asked),
             passes(plan),
             asked.seed
         ),

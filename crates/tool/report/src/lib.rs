@@ -59,5 +59,6 @@ pub use tables::{
 };
 pub use texts::{
     answer::{Answer, answer},
+    heads::protocol_in_words,
     legend, regimes,
 };

@@ -22,7 +22,7 @@ use crate::{
         contenders::contenders,
         cores,
         doubts::doubts,
-        heads::heads_in_words,
+        heads::requests_in_words,
         sentences::notes,
     },
 };
@@ -155,7 +155,7 @@ fn race(summary: &Summary) -> String {
         "{} · {}{} · {run} · seed {}{unfinished}",
         asked.name,
         asked.workload,
-        heads_in_words(asked),
+        requests_in_words(asked),
         asked.seed
     ))
 }

@@ -134,6 +134,20 @@ pub trait Dialect: Sync {
         cursor.wrote(n);
     }
 
+    /// The last byte of [`Dialect::unsent`] is held back for a while. Returns false if it is not the last
+    /// one of a request, and must be written. Only if [`Dialect::MULTIPLEXED`].
+    fn hold(&self, talk: &mut Self::ConnectionState) -> bool {
+        let _ = talk;
+        false
+    }
+
+    /// The request whose last byte is held back, if it was answered nevertheless; the index is 0. Only
+    /// if [`Dialect::MULTIPLEXED`].
+    fn early(&self, talk: &Self::ConnectionState) -> Option<Exchange> {
+        let _ = talk;
+        None
+    }
+
     /// Maximum number of requests that the server permits in flight on this connection at the moment;
     /// 0 if no request may follow. Only if [`Dialect::MULTIPLEXED`].
     #[inline]

@@ -30,6 +30,7 @@ pub use exact::Exact;
 pub use greeting::Greeting;
 pub use protocol::{
     Asks, Canned, CompileOptions, Destination, Protocol, ProtocolInfo, Sample, Scheme, Speech,
+    Version,
 };
 pub use readiness_probe::{Answer, ReadinessProbe};
 pub use regatta_record::Operation;

@@ -7,7 +7,7 @@ use crate::{
 };
 use regatta_record::{Heads, Machines, ReplySeen};
 use serde::{Serialize, de::DeserializeOwned};
-use std::{fmt::Debug, sync::atomic::AtomicU64};
+use std::{borrow::Cow, fmt::Debug, sync::atomic::AtomicU64};
 
 /// A row of the table of dialects.
 #[derive(Clone, Copy, Debug)]
@@ -42,10 +42,25 @@ pub struct Scheme {
     pub tls: bool,
 }
 
+/// A protocol that adopts the workloads of another one, as a version of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// The name of the protocol, as in [`ProtocolInfo::name`].
+    pub protocol: &'static str,
+    /// The name of the other one. It is also the key in race files that selects the version.
+    pub of: &'static str,
+    /// The value of that key.
+    pub number: u32,
+    /// The protocol, for people.
+    pub named: &'static str,
+}
+
 /// A protocol.
 pub trait Protocol {
     /// Its row in the table.
     const INFO: ProtocolInfo;
+    /// Of what it is a version, if it adopts the workloads of another protocol.
+    const VERSION: Option<Version> = None;
     /// Its workloads.
     type Asks: Asks;
 
@@ -233,5 +248,5 @@ pub struct Canned {
     /// Length of every request, in bytes.
     pub request_bytes: usize,
     /// The reply to every request.
-    pub reply: &'static str,
+    pub reply: Cow<'static, [u8]>,
 }

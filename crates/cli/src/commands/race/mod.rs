@@ -46,6 +46,7 @@ use std::{
   regatta race
   regatta race './old --port {port}' './new --port {port}' --http /items
   regatta race './new --port {port}' http://127.0.0.1:8080/items
+  regatta race nginx node --workload hello --http2 -p 16
   regatta race double --only epoll,green,null --rounds 10
   regatta race double --dry-run
   regatta race --contender 'mine=./my-server --port {port}' --baseline mine
@@ -313,6 +314,7 @@ fn contest(args: &RaceArgs, known: &[Contender]) -> anyhow::Result<Contest> {
     let own = OwnRace {
         words: &args.race,
         workload: workload.as_ref(),
+        over: args.own.over(),
         load: load.as_ref(),
         adds_contenders: !args.contenders.is_empty(),
     };

@@ -18,6 +18,10 @@ pub struct OwnArgs {
     /// Default: double, lines of integers
     #[arg(long, value_name = "NAME|FILE.toml", value_parser = workload)]
     workload: Option<Workload>,
+    /// Speak HTTP/2 with prior knowledge (h2c). --pipeline is the number of streams on each connection. Named
+    /// servers must speak it; without names, those of the race that do take part
+    #[arg(long)]
+    http2: bool,
     /// Number of open connections, in one load that replaces those of the race. Default: 64
     #[arg(short, long, value_name = "N", value_parser = small_count)]
     connections: Option<NonZeroU32>,
@@ -68,6 +72,11 @@ impl OwnArgs {
             }
         }
         Ok(Some(given))
+    }
+
+    /// Name of the protocol to send it over, if it is not the usual one.
+    pub fn over(&self) -> Option<&'static str> {
+        self.http2.then_some("http2")
     }
 
     /// The load, if the options say it.

@@ -168,6 +168,7 @@ impl Course {
             .env("ILL", example("ill_behaved"))
             .env("LIAR", example("liar"))
             .env("SLOW_HASH", example("slow_hash"))
+            .env("STREAMS", example("streams"))
             .env("ILL_BEHAVED_LOG", self.path("log"))
             // Races that are killed leave their folders there. They go with this course.
             .env("TMPDIR", self.folder.path().join("tmp"))

@@ -84,7 +84,8 @@ impl RunningUrl {
     /// Checks that servers of its protocol are asked by `workload`. The error is a sentence.
     pub fn check_asked(&self, url: &str, workload: &Workload) -> Result<(), String> {
         let own = workload.protocol();
-        if own.name == self.protocol {
+        let usual = workload.version().map_or(own.name, |version| version.of);
+        if usual == self.protocol {
             return Ok(());
         }
         Err(format!(

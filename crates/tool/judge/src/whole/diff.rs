@@ -179,6 +179,7 @@ fn setups(old: Side, new: Side) -> Vec<String> {
             ("window", format!("{} s", asked.window_s)),
             ("longest warm-up", format!("{} s", asked.warm_up_s)),
             ("load's way of waiting", waits.to_owned()),
+            ("protocol", asked.over.clone().unwrap_or_else(|| "the usual one".to_owned())),
             ("kind of request headers", asked.heads.unwrap_or(Heads::Identical).to_string()),
             ("set of server CPUs", format!("{:?}", asked.cpus.server)),
             ("set of load CPUs", format!("{:?}", asked.cpus.load)),

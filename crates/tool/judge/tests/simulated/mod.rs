@@ -85,6 +85,7 @@ pub fn asked(names: &[&str], rounds: u32, loads: &[LoadShape]) -> Asked {
         loads: loads.to_vec(),
         cpus: CpuSets { server: vec![0], load: vec![1], spare: vec![], ..CpuSets::default() },
         left_out: Vec::new(),
+        over: None,
         then_source: None,
         then: Vec::new(),
         setup: Setup::default(),

@@ -265,6 +265,7 @@ fn only_errors(counted: &mut Counted) -> Counted {
         first_unfinished: counted.first_unfinished.take(),
         replies: counted.replies,
         connections_opened: counted.connections_opened,
+        in_flight_limit: counted.in_flight_limit,
         operations,
         ..Counted::nothing(new_histogram(), counted.slice_ns, &[])
     }

@@ -107,6 +107,12 @@ impl<'a> Lane<'a> {
         }
     }
 
+    /// The lowest number of requests in flight that the server permitted on a connection so far, if it was
+    /// below that of the plan.
+    pub fn in_flight_limit(&mut self) -> Option<u32> {
+        self.total.counted().in_flight_limit
+    }
+
     /// Drives the server for `length`: from the first send until every reply is there and checked.
     /// Blocks meanwhile. `seed` determines the arrivals of an open loop.
     pub fn slice(&mut self, length: Duration, kind: SliceKind, seed: u64) -> SliceCounts {

@@ -1,7 +1,7 @@
 //! Chooses the contenders that take part and checks their names. Errors are sentences.
 
 use crate::{
-    ask::contest::Contest,
+    ask::{contest::Contest, over},
     contenders::{adapter::Adapter, find_contenders::Contender, nearest::hint},
 };
 use regatta_record::{Entry, NULL};
@@ -34,13 +34,18 @@ pub(crate) fn check_known(
     });
     let Some(name) = wrong else { return Ok(()) };
     if any(name, &|_| true) {
+        let otherwise = any(name, &|one| serves_otherwise(contest, one));
+        let adds = match &contest.over {
+            Some(over) if otherwise => format!("`over = {{ {over} = {{}} }}`"),
+            _ => workload.clone(),
+        };
         let remedy = match any(name, &Contender::is_built_in) {
             true => String::new(),
-            false => format!(", or add {workload} to its manifest"),
+            false => format!(", or add {adds} to its manifest"),
         };
+        let lacks = does_not_serve(contest, otherwise);
         return Err(format!(
-            "the race file names the contender {name}, which does not serve {workload}; remove \
-             it{remedy}"
+            "the race file names the contender {name}, which {lacks}; remove it{remedy}"
         ));
     }
     let serving = || known.iter().filter(|c| serves(contest, c)).map(|c| c.manifest.name.as_str());
@@ -56,6 +61,22 @@ pub(crate) fn check_known(
 /// server with the adapter `echo` serves every workload file whose requests can be echoed. One that has its own
 /// protocol (`adapter`) must have a form of the workload in it.
 pub(crate) fn serves(contest: &Contest, contender: &Contender) -> bool {
+    let is_over = |over: &String| contender.manifest.over.contains_key(over);
+    contest.over.as_ref().is_none_or(is_over) && serves_over_any(contest, contender)
+}
+
+/// Whether a contender serves the workload, but not over the protocol of the race.
+pub(crate) fn serves_otherwise(contest: &Contest, contender: &Contender) -> bool {
+    !serves(contest, contender) && serves_over_any(contest, contender)
+}
+
+/// Says that a contender does not serve the workload; `otherwise`: not over the protocol of the race.
+pub(crate) fn does_not_serve(contest: &Contest, otherwise: bool) -> String {
+    let over = contest.over.as_deref().filter(|_| otherwise);
+    format!("does not serve {}{}", contest.service(), over::in_words(over))
+}
+
+fn serves_over_any(contest: &Contest, contender: &Contender) -> bool {
     let Contender { manifest, .. } = contender;
     let named = |name: &String| manifest.workloads.contains(name);
     let of_file = contest.workload_file.is_some();
@@ -67,6 +88,27 @@ pub(crate) fn serves(contest: &Contest, contender: &Contender) -> bool {
         }
         _ => is_named,
     }
+}
+
+/// Checks that no contender was named, with `only`, that serves the workload, but not over the protocol of the race.
+pub(crate) fn check_over(
+    contest: &Contest,
+    known: &[Contender],
+    only: &[String],
+) -> Result<(), String> {
+    let cannot = |name: &&String| {
+        let named = || known.iter().filter(|one| one.manifest.name == **name);
+        !named().any(|one| serves(contest, one))
+            && named().any(|one| serves_otherwise(contest, one))
+    };
+    let Some(name) = only.iter().find(cannot) else { return Ok(()) };
+    let serving = known.iter().filter(|one| serves(contest, one));
+    let serving: Vec<&str> = serving.map(|one| one.manifest.name.as_str()).collect();
+    Err(format!(
+        "the contender {name} {}; these do: {}",
+        does_not_serve(contest, true),
+        serving.join(", ")
+    ))
 }
 
 /// The word in a race file for all contenders that are neither built in nor defined in the file.

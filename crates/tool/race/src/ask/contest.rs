@@ -3,6 +3,7 @@
 use crate::{
     ask::{
         loads::{CoreCount, Loads, available},
+        over,
         rate::Paces,
     },
     contenders::{bundled, manifest::Manifest, nearest::hint_of_key},
@@ -43,6 +44,10 @@ pub struct Contest {
     /// The service that contenders must provide, if the workload is a file.
     #[serde(skip)]
     pub(crate) file_service: Option<String>,
+    /// Name of the protocol that the workload is sent over, if it is not its usual one. In the file, the key is
+    /// the name of the usual one, and the value the version.
+    #[serde(skip)]
+    pub over: Option<String>,
     /// Contenders by name. `peers` stands for all that serve the workload and are neither built in nor
     /// defined in this file. Absent: all known contenders that serve the workload.
     #[serde(default)]
@@ -259,8 +264,11 @@ impl Contest {
 
     /// Parses a race file, but does not read the workload file that it may name. Errors name `origin`.
     pub fn parse(text: &str, origin: &str) -> Result<Self, ContestError> {
-        let mut contest: Contest = toml::from_str(text)
+        let (text, over) = over::taken_out(text)
+            .map_err(|because| ContestError::Value { origin: origin.into(), because })?;
+        let mut contest: Contest = toml::from_str(&text)
             .map_err(|error| ContestError::Syntax { origin: origin.into(), error })?;
+        contest.over = over.map(str::to_owned);
         if contest.name.is_empty() {
             let stem = Path::new(origin).file_stem().unwrap_or(origin.as_ref());
             contest.name = stem.to_string_lossy().into_owned();

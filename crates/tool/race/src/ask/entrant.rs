@@ -2,7 +2,7 @@
 
 use crate::{
     ask::heads,
-    ask::host_name::HOST,
+    ask::{host_name::HOST, over},
     contenders::{
         adapter::Adapter,
         find_contenders::{Contender, ContenderError},
@@ -148,14 +148,16 @@ impl Entrant {
 fn workload(asked: &Asked) -> Result<Workload, String> {
     let name = &asked.workload;
     if let Some(text) = &asked.workload_file {
-        return Workload::from_text(text, name).map_err(|error| error.to_string());
+        let workload = Workload::from_text(text, name).map_err(|error| error.to_string())?;
+        return over::given(workload, asked);
     }
     let with_heads = |workload| heads::given(workload, asked);
-    Workload::parse(name).map(with_heads).ok_or_else(|| {
+    let workload = Workload::parse(name).map(with_heads).ok_or_else(|| {
         let known: Vec<_> = Workload::built_in().iter().map(|one| one.name().to_owned()).collect();
         let known = known.join(", ");
         format!("there is no built-in workload {name:?}; there are {known}")
-    })
+    })?;
+    over::given(workload, asked)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ pub(crate) mod heads;
 pub(crate) mod heats;
 pub(crate) mod host_name;
 pub(crate) mod loads;
+pub(crate) mod over;
 pub(crate) mod own;
 pub(crate) mod prepare;
 pub(crate) mod rate;

@@ -29,6 +29,8 @@ pub struct OwnRace<'a> {
     pub words: &'a [String],
     /// What to send, if no race names it.
     pub workload: Option<&'a Workload>,
+    /// Name of the protocol to send it over, if it is not the usual one.
+    pub over: Option<&'a str>,
     /// The load, if not that of the race.
     pub load: Option<&'a OwnLoad>,
     /// Whether the command line adds contenders by name and command.
@@ -68,9 +70,10 @@ const TWO: &str =
 impl Contest {
     /// Returns the race that the command line describes. `known` are all known contenders.
     pub fn of_command_line(own: OwnRace<'_>, known: &[Contender]) -> Result<Contest, OwnRaceError> {
-        let contest = match (own.words, own.workload) {
+        let over = own.over;
+        let mut contest = match (own.words, own.workload) {
             ([], None) => Contest::find("quick")?,
-            ([], Some(workload)) => of_workload(workload, own.adds_contenders, known)?,
+            ([], Some(workload)) => of_workload((workload, over), own.adds_contenders, known)?,
             ([word], workload) if is_race(word) => {
                 if let Some(workload) = workload {
                     return Err(OwnRaceError::Words(format!(
@@ -82,8 +85,11 @@ impl Contest {
                 Contest::find(word)?
             }
             ([word], _) if !own.adds_contenders => return Err(not_alone(word, known)),
-            (words, workload) => of_words(words, &workload.cloned().unwrap_or_default(), known)?,
+            (words, workload) => {
+                of_words(words, (&workload.cloned().unwrap_or_default(), over), known)?
+            }
         };
+        contest.over = over.map(str::to_owned).or(contest.over);
         own.load.map_or(Ok(contest.clone()), |load| with_load(contest, load))
     }
 }
@@ -130,7 +136,7 @@ fn is_command(word: &str) -> bool {
 /// Returns the race of the built-in contenders and the peers that serve a workload. If the workload is the
 /// user's own and the command line adds contenders, only these and the null server race.
 fn of_workload(
-    workload: &Workload,
+    (workload, over): (&Workload, Option<&str>),
     adds_contenders: bool,
     known: &[Contender],
 ) -> Result<Contest, OwnRaceError> {
@@ -138,7 +144,7 @@ fn of_workload(
         let name = workload.name().to_owned();
         return Ok(Contest { workload: name.clone(), name, ..Contest::find("quick")? });
     }
-    let mut contest = empty(workload)?;
+    let mut contest = empty(workload, over)?;
     let serving = known.iter().filter(|one| serves(&contest, one));
     let mut names: Vec<String> = serving.map(|one| one.manifest.name.clone()).collect();
     if names.iter().all(|name| name == NULL) && !adds_contenders {
@@ -156,10 +162,10 @@ fn of_workload(
 /// Returns the race of servers on the command line and, where there is one, the null server.
 fn of_words(
     words: &[String],
-    workload: &Workload,
+    (workload, over): (&Workload, Option<&str>),
     known: &[Contender],
 ) -> Result<Contest, OwnRaceError> {
-    let mut contest = empty(workload)?;
+    let mut contest = empty(workload, over)?;
     let is_known = |word: &str| known.iter().any(|one| one.manifest.name == word);
     let mut servers = Vec::new();
     for word in words {
@@ -183,7 +189,7 @@ fn of_words(
             Some(command) => Manifest::of_command(&name, &text, command, workload.service()),
             None => Manifest::of_url(&name, &text, workload.service()),
         };
-        contest.own.push(manifest.map_err(OwnRaceError::Words)?);
+        contest.own.push(manifest.map_err(OwnRaceError::Words)?.speaking(over));
         contest.contenders.push(name);
     }
     contest.name = contest.contenders.join("-vs-");
@@ -199,11 +205,12 @@ fn of_words(
     Ok(contest)
 }
 
-/// Returns a race of the workload without contenders.
-fn empty(workload: &Workload) -> Result<Contest, ContestError> {
+/// Returns a race of the workload over a protocol, without contenders.
+fn empty(workload: &Workload, over: Option<&str>) -> Result<Contest, ContestError> {
     let name = workload.name();
     let of_words = Contest::parse(OF_WORDS, name)?;
-    let mut contest = Contest { loads: Loads::regimes(64, 1), ..of_words };
+    let over = over.map(str::to_owned);
+    let mut contest = Contest { loads: Loads::regimes(64, 1), over, ..of_words };
     match workload.text() {
         Some(_) => contest.ask(Ok(workload.clone()), name)?,
         None => contest.workload = name.to_owned(),

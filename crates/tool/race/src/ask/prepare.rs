@@ -2,9 +2,12 @@
 
 use crate::{
     ask::{
-        choice::{PEERS, baseline, check_known, check_unique, choose, serves},
+        choice::{
+            PEERS, baseline, check_known, check_over, check_unique, choose, does_not_serve, serves,
+            serves_otherwise,
+        },
         contest::{Contest, SHORTEST_WINDOW},
-        elsewhere, heads,
+        elsewhere, heads, over,
     },
     contenders::{find_contenders::Contender, manifest::Manifest, nearest::hint},
 };
@@ -124,6 +127,8 @@ pub fn prepare(
             ))
         })?,
     };
+    let over = contest.over.as_deref();
+    let spoken = over::adopted(spoken, over).map_err(PrepareError)?;
     let window = changes.window.unwrap_or(contest.window);
     if window < SHORTEST_WINDOW {
         return Err(PrepareError(format!(
@@ -131,6 +136,7 @@ pub fn prepare(
         )));
     }
     let known = &with_own(contest, known)?;
+    check_over(contest, known, &changes.only).map_err(PrepareError)?;
     let server = changes.server.as_ref();
     let mut entries = named(contest, known, server);
     if contest.all_named {
@@ -196,10 +202,19 @@ pub fn prepare(
             "none of this race's loads can run on this machine: {left_out}"
         )));
     }
+    if let Some(load) = loads.iter().find(|load| load.pipeline > 1 && spoken.is_sequential()) {
+        return Err(PrepareError(format!(
+            "the workload {workload} has conversations, whose steps follow one another, but servers process \
+             the {} requests of a connection{} at the same time; use a pipeline of 1",
+            load.pipeline,
+            over::in_words(over)
+        )));
+    }
     let asked = Asked {
         format: FORMAT,
         name: contest.name.clone(),
         workload: workload.into(),
+        over: contest.over.clone(),
         cost_per: spoken.cost_per(),
         latency_of: spoken.limited(),
         contenders: entries.iter().map(|e| e.name.clone()).collect(),
@@ -303,8 +318,14 @@ fn named(contest: &Contest, known: &[Contender], server: Option<&ServerMachine>)
         if found.is_empty() && name != PEERS {
             let is_known = known.iter().any(|c| c.manifest.name == *name);
             let serving = known.iter().filter(serves).map(|c| c.manifest.name.as_str());
+            let called = |c: &&Contender| c.manifest.name == *name;
+            let otherwise = known.iter().filter(called).any(|c| serves_otherwise(contest, c));
+            // A bundled race over another protocol is one of those that speak it.
+            if otherwise && contest.bundled && !contest.all_named {
+                continue;
+            }
             let why = match is_known {
-                true => format!("it does not serve {service}"),
+                true => format!("it {}", does_not_serve(contest, otherwise)),
                 false => format!("there is no manifest of that name{}", hint(name, serving)),
             };
             found.push(Entry { skipped: Some(why), ..blank(name) });
@@ -325,6 +346,7 @@ fn of_argument(
     server: Option<&ServerMachine>,
 ) -> Result<Entry, PrepareError> {
     let manifest = Manifest::from_argument(argument, service).map_err(PrepareError)?;
+    let manifest = manifest.speaking(contest.over.as_deref());
     let own = Contender { manifest, dir: working_directory()? };
     let mut entry = entry(contest, &own, service, server);
     if server.is_some() {
@@ -387,6 +409,7 @@ fn entry(
     service: &str,
     server: Option<&ServerMachine>,
 ) -> Entry {
+    let contender = &contender.started_over(contest.over.as_deref());
     let manifest = &contender.manifest;
     let running = contender.running().filter(|_| server.is_none());
     let is_peer = !contender.is_built_in() && !is_own(contest, contender);

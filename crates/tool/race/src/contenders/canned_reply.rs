@@ -12,6 +12,6 @@ pub(crate) fn path(run: &Path) -> PathBuf {
 }
 
 /// Writes it to the folder of a start.
-pub(crate) fn write(run: &Path, reply: &str) -> io::Result<()> {
+pub(crate) fn write(run: &Path, reply: &[u8]) -> io::Result<()> {
     fs::write(path(run), reply)
 }

@@ -2,7 +2,8 @@
 
 use crate::contenders::{lines_of_code::lines_of_code, manifest::Manifest};
 use regatta_host::{
-    NotFound, RunningUrl, container_engine, find_on_path, find_server, is_executable, search_path,
+    NotFound, Ready, RunningUrl, container_engine, find_on_path, find_server, is_executable,
+    search_path,
 };
 use regatta_record::RunningServer;
 use std::{
@@ -82,6 +83,24 @@ impl Contender {
             contenders.push(contender);
         }
         Ok(contenders)
+    }
+
+    /// Returns the contender as it is started to speak this protocol, if its manifest says how. A path of this
+    /// protocol cannot be requested to see whether it is ready, so it is ready when it accepts connections.
+    pub fn started_over(&self, over: Option<&str>) -> Contender {
+        let mut contender = self.clone();
+        let manifest = &mut contender.manifest;
+        let Some(how) = over.and_then(|over| manifest.over.get(over)).cloned() else {
+            return contender;
+        };
+        manifest.start.extend(how.args);
+        if let Some(source) = how.source {
+            manifest.source = source;
+        }
+        if let Ready::Path(_) = manifest.ready {
+            manifest.ready = Ready::Tcp;
+        }
+        contender
     }
 
     /// Returns the programs that it needs and that are not on PATH.

@@ -1,7 +1,11 @@
 //! The manifest of a contender, in TOML. Parsing and checks, no file access.
 
 use crate::contenders::{
-    adapter::Adapter, backend::Backend, command::Command, nearest::hint_of_key,
+    adapter::Adapter,
+    backend::Backend,
+    command::Command,
+    nearest::hint_of_key,
+    over::{self, Over},
 };
 use regatta_host::{Ready, RunningUrl, is_url};
 use regatta_record::day_of;
@@ -59,6 +63,9 @@ pub struct Manifest {
     /// The variant of the workload's protocol that it speaks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adapter: Option<Adapter>,
+    /// Protocols that it speaks besides the usual ones of its workloads, by name, and how it is started for each.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub over: BTreeMap<String, Over>,
     /// Environment variables; placeholders are filled in.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
@@ -134,6 +141,12 @@ impl Manifest {
         Ok(manifest)
     }
 
+    /// Returns the manifest of a server that speaks what it is asked, because the user says so.
+    pub(crate) fn speaking(mut self, over: Option<&str>) -> Manifest {
+        self.over.extend(over.map(|over| (over.to_owned(), Over::default())));
+        self
+    }
+
     fn blank(name: &str, about: &str, workload: &str) -> Manifest {
         Manifest {
             name: name.trim().to_string(),
@@ -200,6 +213,7 @@ impl Manifest {
                 return Err(format!("{name} has a limit of 0 {what}; it must be at least 1"));
             }
         }
+        over::check(name, &self.over)?;
         Backend::check_all(name, &self.backends)
     }
 

@@ -12,5 +12,6 @@ pub(crate) mod launches;
 pub(crate) mod lines_of_code;
 pub(crate) mod manifest;
 pub(crate) mod nearest;
+pub(crate) mod over;
 pub(crate) mod placeholders;
 pub(crate) mod sources;

@@ -91,7 +91,10 @@ impl Facts<'_> {
                 tally.requests
             )
         });
-        let outcome = with_remark(of_replies(name, &tally, died.or(late)), spoken);
+        let outcome = match (of_replies(name, &tally, died.or(late)), tally.in_flight_limit) {
+            (Outcome::Finished, Some(limit)) => permits_fewer(name, limit, load),
+            (outcome, _) => with_remark(outcome, spoken),
+        };
         let (outcome, remark) = match stopped {
             Ok(remark) if outcome == Outcome::Finished => (outcome, remark),
             Err(because) if outcome == Outcome::Finished => (Outcome::Failed { because }, None),
@@ -143,6 +146,18 @@ pub(crate) fn not_loaded(
         }
         Error::Descriptors { .. } => Ok(Outcome::CannotHold { because: error.to_string() }),
         error => Err(error.into()),
+    }
+}
+
+/// Returns the outcome of a server that permitted fewer requests in flight than the load asks for: it would get
+/// another load than the others.
+pub(crate) fn permits_fewer(name: &str, limit: u32, load: LoadShape) -> Outcome {
+    Outcome::CannotHold {
+        because: format!(
+            "{name} permits {limit} requests in flight per connection; this load has {}, so {name} would get \
+             another load than the others: raise its limit, or use a pipeline of {limit}",
+            load.pipeline
+        ),
     }
 }
 

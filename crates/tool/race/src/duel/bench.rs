@@ -13,7 +13,7 @@ use crate::{
     context::RaceContext,
     driving::{
         load_plan::{plan_against, spoken},
-        outcome::{Facts, accepted_nothing, is_doubtful, not_loaded},
+        outcome::{Facts, accepted_nothing, is_doubtful, not_loaded, permits_fewer},
         reply_seen,
         trial::Trial,
         warm,
@@ -266,7 +266,12 @@ impl<'a, 'e> Stand<'a, 'e> {
         let compiled = self.scripts.of(&plan);
         let lane = compiled.and_then(|script| Lane::open(&plan, &script, context.stop));
         let lane = match lane {
-            Ok(lane) => lane,
+            Ok(mut lane) => {
+                if let Some(limit) = lane.in_flight_limit() {
+                    return Ok(Err(permits_fewer(&entrant.name, limit, load)));
+                }
+                lane
+            }
             Err(error) => {
                 let deaths = alive.hosted.deaths();
                 self.deaths.report(&entrant.name, &deaths, self.events);

@@ -98,7 +98,7 @@ fn start_on(
             .map_err(|error| MachineError::Io { what: "write the file to be hashed", error })?;
     }
     if let Some(canned) = entrant.canned(load) {
-        canned_reply::write(run.path(), canned.reply)
+        canned_reply::write(run.path(), &canned.reply)
             .map_err(|error| MachineError::Io { what: "write the canned reply", error })?;
     }
     let place = StartPlace { host: how.host, port, backends, run: run.path() };

@@ -59,6 +59,9 @@ pub struct Asked {
     pub settle_s: f64,
     /// Seed of the order and of all requests.
     pub seed: u64,
+    /// Name of the protocol that the workload was sent over. Absent: its usual one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over: Option<String>,
     /// The heads of the requests. Absent: the workload has none, or the result is from a version
     /// with only identical heads.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -13,6 +13,7 @@ use crate::{
     exact::Exact,
     protocol::{
         Asks, Canned, CompileOptions, Destination, Protocol, ProtocolInfo, Sample, Scheme, Speech,
+        Version,
     },
     readiness_probe::ReadinessProbe,
     script::{Script, TooLarge},
@@ -28,6 +29,11 @@ macro_rules! table {
     ($($Name:ident: $Protocol:ty,)*; adopting: $($Other:ident: $Adopting:ty,)*) => {
         /// The protocols.
         pub const ROWS: &[ProtocolInfo] = &[$(<$Protocol as Protocol>::INFO),*];
+
+        /// The versions of protocols that adopt the workloads of others.
+        pub fn versions() -> impl Iterator<Item = Version> {
+            [$(<$Adopting as Protocol>::VERSION),*].into_iter().flatten()
+        }
 
         table! { $($Name: $Protocol,)* $($Other: $Adopting,)* }
     };
@@ -81,6 +87,11 @@ macro_rules! table {
             /// The protocol of the workload.
             pub fn protocol(&self) -> ProtocolInfo {
                 match self { $(Workload::$Name(_) => <$Protocol as Protocol>::INFO),* }
+            }
+
+            /// Of what its protocol is a version, if it adopted the workload of another protocol.
+            pub fn version(&self) -> Option<Version> {
+                match self { $(Workload::$Name(_) => <$Protocol as Protocol>::VERSION),* }
             }
 
             /// The name on the command line and in manifests; for a file, its own name.

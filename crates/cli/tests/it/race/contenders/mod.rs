@@ -8,3 +8,4 @@ mod lies;
 mod processes;
 mod running;
 mod starts;
+mod streams;

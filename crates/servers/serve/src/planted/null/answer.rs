@@ -1,5 +1,6 @@
 //! How the null server answers input on one connection.
 
+use super::streams::{Input, Streams};
 use regatta_sys::net;
 use std::{io, num::NonZeroUsize, os::fd::OwnedFd};
 
@@ -18,6 +19,9 @@ pub struct Canned {
     /// Whether a connection is closed after its first reply, as other servers do after
     /// `Connection: close`.
     pub closes: bool,
+    /// Whether requests are those of HTTP/2, and the reply consists of its frames. Their streams are filled in, and
+    /// `request_bytes` and `closes` have no effect.
+    pub on_streams: bool,
 }
 
 /// How input is answered.
@@ -30,12 +34,15 @@ pub(super) enum Answer {
         replies: Vec<u8>,
         closes: bool,
     },
+    OnStreams(Streams),
 }
 
 pub(super) struct Connection {
     pub(super) socket: OwnedFd,
     /// Bytes received since the last full length of a request.
     received: usize,
+    /// For [`Answer::OnStreams`].
+    input: Input,
 }
 
 /// How a read left a connection.
@@ -52,33 +59,44 @@ pub(super) enum Left {
 
 impl Connection {
     pub(super) fn new(socket: OwnedFd) -> Self {
-        Connection { socket, received: 0 }
+        Connection { socket, received: 0, input: Input::default() }
     }
 }
 
 impl Answer {
-    pub(super) fn canned(Canned { request_bytes, reply, closes }: &Canned) -> Self {
+    /// `None` if the reply should consist of frames and does not.
+    pub(super) fn canned(canned: &Canned) -> Option<Self> {
+        let Canned { request_bytes, reply, closes, on_streams } = canned;
+        if *on_streams {
+            return Streams::new(reply.clone()).map(Answer::OnStreams);
+        }
         let due_after_one_read = READ / *request_bytes + 1;
         let copies = due_after_one_read.min(WRITE / reply.len().max(1)).max(1);
-        Answer::Canned {
+        Some(Answer::Canned {
             request_bytes: request_bytes.get(),
             reply_bytes: reply.len(),
             replies: reply.repeat(copies),
             closes: *closes,
-        }
+        })
     }
 
     /// Reads once, and sends what is due. If that does not fit into the socket, the connection is
     /// closed: the null server needs no backpressure.
     #[inline]
-    pub(super) fn serve(&self, connection: &mut Connection, bytes: &mut [u8]) -> Left {
+    /// `out` is a buffer for what is sent.
+    pub(super) fn serve(
+        &self,
+        connection: &mut Connection,
+        bytes: &mut [u8],
+        out: &mut Vec<u8>,
+    ) -> Left {
         let read = match net::read(&connection.socket, bytes) {
             Ok(0) => return Left::Closed,
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Left::Idle,
             Err(_) => return Left::Closed,
         };
-        let Connection { socket, received } = connection;
+        let Connection { socket, received, input } = connection;
         let stays_open = match self {
             Answer::Echo => is_written(socket, &bytes[..read]),
             Answer::Canned { request_bytes, reply_bytes, replies, closes } => {
@@ -90,6 +108,11 @@ impl Answer {
                     true => true,
                     false => are_sent(socket, due * reply_bytes, replies),
                 }
+            }
+            Answer::OnStreams(streams) => {
+                out.clear();
+                streams.take(input, &bytes[..read], out);
+                out.is_empty() || is_written(socket, out)
             }
         };
         match stays_open {

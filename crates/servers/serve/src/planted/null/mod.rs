@@ -1,13 +1,15 @@
 //! The null server: an empty epoll loop. It is the performance floor of every race, and it tests
-//! the load generator. It never interprets a byte.
+//! the load generator. It interprets no byte of a request.
 //!
 //! It echoes its input. In an HTTP race, where the reply differs from the request, it gets the
-//! length of a request and one reply. It sends that reply once for each full length received.
+//! length of a request and one reply. It sends that reply once for each full length received; over HTTP/2, once for
+//! each stream that the client ends (`streams`).
 //!
 //! It is edge-triggered, because a level-triggered epoll polls each ready socket again in the next
 //! call.
 
 mod answer;
+mod streams;
 
 pub use answer::Canned;
 
@@ -45,9 +47,15 @@ pub(crate) fn run(host: &Host) -> Result<(), ServeError> {
 /// Runs the null server with a canned reply until the host stops.
 ///
 /// # Errors
-/// Fails if the server cannot listen on the address, or if an essential system call fails.
+/// Fails if the server cannot listen on the address, if an essential system call fails, or if the reply should consist
+/// of frames of HTTP/2 and does not.
 pub fn serve_canned(canned: &Canned, host: &Host) -> Result<(), ServeError> {
-    Null::new(Answer::canned(canned), host)?.run()
+    let no_frames = || ServeError::Unsupported {
+        model: "epoll",
+        service: "null",
+        because: "the reply does not consist of whole frames of HTTP/2",
+    };
+    Null::new(Answer::canned(canned).ok_or_else(no_frames)?, host)?.run()
 }
 
 struct Null {
@@ -59,6 +67,7 @@ struct Null {
     unread: VecDeque<usize>,
     accepting: Accepting,
     bytes: Box<[u8]>,
+    out: Vec<u8>,
 }
 
 /// What is known about the listener's queue.
@@ -88,6 +97,7 @@ impl Null {
             unread: VecDeque::new(),
             accepting: Accepting::Empty,
             bytes: vec![0; READ].into_boxed_slice(),
+            out: Vec::new(),
         })
     }
 
@@ -129,7 +139,7 @@ impl Null {
     /// Reads once and answers. `client_closed`: no further event reports the end of input.
     fn serve(&mut self, token: usize, client_closed: bool) {
         let Some(Some(connection)) = self.connections.get_mut(token) else { return };
-        match self.answer.serve(connection, &mut self.bytes) {
+        match self.answer.serve(connection, &mut self.bytes, &mut self.out) {
             Left::Idle => {}
             Left::Drained if !client_closed => {}
             Left::Drained | Left::Unread => self.unread.push_back(token),
@@ -171,7 +181,7 @@ impl Null {
     fn open(&mut self, socket: OwnedFd) -> io::Result<()> {
         let token = socket.as_raw_fd() as usize;
         let mut connection = Connection::new(socket);
-        if let Left::Closed = self.answer.serve(&mut connection, &mut self.bytes) {
+        if let Left::Closed = self.answer.serve(&mut connection, &mut self.bytes, &mut self.out) {
             return Ok(());
         }
         // This reports unread input at once.

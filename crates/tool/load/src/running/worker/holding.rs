@@ -3,7 +3,8 @@
 //!
 //! Each thread samples a few connections, at random moments of the warm-up, and again after the window
 //! in a closed loop that keeps its connections; never inside the window. The byte held back is the last
-//! one of a write, so it belongs to the last of several pipelined requests.
+//! one of a write, so it belongs to the last of several pipelined requests. If replies come in any order,
+//! the dialect knows which reply is too early ([`Dialect::early`]).
 
 use super::{driver::Driver, state::Worker};
 use crate::{
@@ -50,7 +51,10 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
     fn begin_to_hold(&mut self, slot: u32) -> Back {
         let connection = &mut self.connections[slot as usize];
         let bytes = self.dialect.unsent(&connection.cursor, &mut connection.talk, self.now).len();
-        if connection.socket.is_none() || !self.holding.takes(self.phase, bytes, self.now) {
+        // What the dialect remembers is ignored if nothing is held back.
+        let is_last = const { !D::MULTIPLEXED } || self.dialect.hold(&mut connection.talk);
+        let holds = connection.socket.is_some() && is_last;
+        if !holds || !self.holding.takes(self.phase, bytes, self.now) {
             return Back::Nothing;
         }
         connection.held = Some(self.holding.hold(slot, self.now));
@@ -89,6 +93,15 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         let Connection { held, cursor, .. } = &self.connections[slot as usize];
         let is_answered = cursor.owed() <= held.as_ref()?.behind;
         is_answered.then(|| self.early(slot, n))
+    }
+
+    /// The same if replies come in any order.
+    #[inline]
+    pub(super) fn too_early_on_stream(&self, slot: u32) -> Option<Box<Exchange>> {
+        let Connection { held, talk, replies, .. } = &self.connections[slot as usize];
+        held.as_ref()?;
+        let early = self.dialect.early(talk)?;
+        Some(Box::new(Exchange { reply_index: *replies, ..early }))
     }
 
     /// The same for bytes that are not a correct reply, if every other request was answered before.

@@ -34,6 +34,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         let Some(rest) = &self.shared.rest else { return };
         self.waiting.clear();
         self.count_replies();
+        self.count.in_flight_limit = self.dialect.lowest_limit(&self.desk);
         self.drive.count_slice(&mut self.count);
         self.count.last_reply = self.count.last_reply.max(self.count.operations.last());
         self.publish();

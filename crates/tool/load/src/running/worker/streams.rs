@@ -18,6 +18,9 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
                 if replies > 0 {
                     self.settle(slot, replies);
                 }
+                if let Some(exchange) = self.too_early_on_stream(slot) {
+                    return self.wrong(slot, *exchange);
+                }
                 self.continue_streams(slot, replies > 0);
             }
             Err(exchange) => {

@@ -17,7 +17,7 @@ use std::{
 };
 
 /// A server that processes `most` requests of each connection, and counts those that it then ignores.
-fn server(most: u64, delay: Duration) -> (Server, Arc<AtomicU64>) {
+pub fn server(most: u64, delay: Duration) -> (Server, Arc<AtomicU64>) {
     let ignored = Arc::new(AtomicU64::new(0));
     let counted = ignored.clone();
     let server = Server::start(move |stream, requests| {

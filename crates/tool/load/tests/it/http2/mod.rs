@@ -3,9 +3,11 @@
 mod ends;
 mod faults;
 mod flow;
+mod lanes;
 mod latency;
 mod oracles;
 mod peer;
+mod withheld;
 
 use crate::common::{Server, plan};
 use peer::{Asked, Peer};

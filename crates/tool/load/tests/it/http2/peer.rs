@@ -190,6 +190,20 @@ impl Peer {
         self.data(stream, content.as_bytes(), true);
     }
 
+    /// The frames of a correct response: the status 200 and this content.
+    pub fn response(stream: u32, content: &str) -> Vec<u8> {
+        let mut block = Vec::new();
+        let length = content.len().to_string();
+        let fields = [(":status", "200"), ("content-length", &length)];
+        let fields =
+            fields.map(|(name, value)| (name.as_bytes(), value.as_bytes(), Indexing::Without));
+        Encoder::default().encode(fields, &mut block);
+        let mut out = Vec::new();
+        write::headers(&mut out, |_| (), (stream, false), &block, 1 << 14);
+        write::data(&mut out, |_| (), (stream, true), content.as_bytes(), 1 << 14);
+        out
+    }
+
     /// Adds a correct response to a request for `/N`.
     pub fn right(&mut self, asked: &Asked) {
         self.answer(asked.stream, &format!("item {}", asked.number()));

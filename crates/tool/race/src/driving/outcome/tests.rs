@@ -207,3 +207,26 @@ fn what_the_server_speaks_is_added_to_a_fault_only() {
     };
     assert!(because.starts_with("x: ") && because.ends_with("; it speaks TLS"), "{because}");
 }
+
+#[test]
+fn a_server_that_lowers_its_limit_during_the_load_is_not_raced() {
+    let mut tally = tally();
+    tally.counts.in_flight_limit = Some(3);
+    let facts = |loaded: Tally| Facts {
+        name: "x",
+        load: LoadShape::closed(1, 4),
+        interrupted: false,
+        deaths: Deaths { backend: None, server: None },
+        loaded: Some(Ok(loaded)),
+        too_long: None,
+        background: None,
+        spoken: None,
+        stopped: Ok(None),
+    };
+    let outcome = facts(tally.clone()).conclude().unwrap().unwrap().outcome;
+    let Outcome::CannotHold { because } = outcome else { panic!("{outcome:?}") };
+    assert!(because.starts_with("x permits 3 requests in flight per connection; this load has 4"));
+    tally.first_wrong = Some(exchange());
+    let outcome = facts(tally).conclude().unwrap().unwrap().outcome;
+    assert!(is_wrong(&outcome), "a wrong reply comes first: {outcome:?}");
+}

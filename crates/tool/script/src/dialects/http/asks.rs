@@ -78,6 +78,11 @@ impl HttpAsks {
         }
     }
 
+    /// Whether it is `hello`.
+    pub(in crate::dialects) fn is_hello(&self) -> bool {
+        matches!(self, HttpAsks::Hello { .. })
+    }
+
     pub(super) fn read(file: FileText<'_>) -> Result<Self, String> {
         Ok(HttpAsks::File(FileAsks(Arc::new(HttpFile::read(file)?))))
     }
@@ -137,7 +142,7 @@ impl Asks for HttpAsks {
         };
         // The mean length is the same for all seeds.
         let request_bytes = compose_canned(heads, 0, place).mean_request();
-        let canned = Canned { request_bytes, reply: canned_reply(place.closes) };
+        let canned = Canned { request_bytes, reply: canned_reply(place.closes).as_bytes().into() };
         Some((HttpAsks::CannedHello { heads }, canned))
     }
 

@@ -1,12 +1,12 @@
 //! Workloads over HTTP/2.
 
-use super::{dialect::Dialect2, requests::Requests};
+use super::{dialect::Dialect2, requests::Requests, sample};
 use crate::{
     dialects::{
         Workload,
-        http::{Http1, HttpAsks},
+        http::{Content, Http1, HttpAsks},
     },
-    protocol::{Asks, CompileOptions, Protocol, Speech},
+    protocol::{Asks, Canned, CompileOptions, Destination, Protocol, Sample, Speech},
     script::TooLarge,
 };
 use regatta_record::Heads;
@@ -19,12 +19,17 @@ pub struct Http2Asks {
     asks: HttpAsks,
     /// Whether connections use TLS: the scheme of the requests.
     over_tls: bool,
+    /// Whether the server answers each request with the same bytes.
+    is_canned: bool,
 }
+
+/// In replies that are always the same, the time may be off by this number of seconds: 126 years.
+const ANY_TIME: u64 = 4_000_000_000;
 
 impl Http2Asks {
     /// The default workload of this path.
     pub(super) fn usual(path: Option<&str>) -> Self {
-        Http2Asks { asks: Http1::usual(path), over_tls: false }
+        Http2Asks { asks: Http1::usual(path), over_tls: false, is_canned: false }
     }
 
     /// Adopts a workload.
@@ -35,7 +40,7 @@ impl Http2Asks {
         };
         match asks {
             HttpAsks::Hello { .. } | HttpAsks::Requests(_) | HttpAsks::File(_) => {
-                Ok(Http2Asks { asks: asks.clone(), over_tls })
+                Ok(Http2Asks { asks: asks.clone(), over_tls, is_canned: false })
             }
             HttpAsks::Hash { .. } => Err(format!(
                 "the workload {name} writes another salt into each request, which compressed headers do \
@@ -59,13 +64,34 @@ impl Asks for Http2Asks {
         let Speech::Own(http) = self.asks.compile(order)? else {
             unreachable!("adopted workloads do not compare replies byte for byte")
         };
-        let (script, kinds, of) = http.into_parts();
+        let (script, mut kinds, of) = http.into_parts();
+        for kind in kinds.iter_mut().filter(|_| self.is_canned) {
+            kind.content = Content::Clock { within: ANY_TIME };
+        }
         let requests = Requests::compile(&script, self.over_tls);
         Ok(Speech::Own(Dialect2 { script, kinds, of, requests, pipeline: order.pipeline as u32 }))
     }
 
     fn text(&self) -> Option<&str> {
         self.asks.text()
+    }
+
+    /// The requests are the same, because the server needs not know their length.
+    fn canned(&self, _: Destination<'_>) -> Option<(Self, Canned)> {
+        let canned = Canned { request_bytes: 1, reply: sample::canned_reply().into() };
+        self.asks.is_hello().then(|| (Http2Asks { is_canned: true, ..self.clone() }, canned))
+    }
+
+    fn sample(&self, place: Destination<'_>) -> Option<Sample> {
+        let http = self.asks.sample(place)?;
+        let identical = self.with_heads(Heads::Identical);
+        let order = CompileOptions { seed: 0, pipeline: 1, place, shared: None, machines: None };
+        let compiled = identical.as_ref().unwrap_or(self).compile(&order);
+        let Ok(Speech::Own(dialect)) = compiled else { return None };
+        let asks = sample::asks(&dialect);
+        // As over HTTP/1.1, nothing needs to be known of a content that a built-in workload checks.
+        let seen = if self.text().is_some() { sample::reply_with_content } else { sample::reply };
+        Some(Sample { asks, seen, is_only: http.is_only })
     }
 
     fn with_heads(&self, heads: Heads) -> Option<Self> {

@@ -107,6 +107,20 @@ impl Dialect for Dialect2 {
         }
     }
 
+    fn hold(&self, talk: &mut ConnectionState) -> bool {
+        talk.hold()
+    }
+
+    fn early(&self, talk: &ConnectionState) -> Option<Exchange> {
+        let (_, exchange) = talk.held?;
+        Some(Exchange {
+            sent: self.request_in_words(exchange?),
+            expected: "nothing yet: the last byte of the request had not been sent".into(),
+            received: "a complete response".into(),
+            reply_index: 0,
+        })
+    }
+
     #[inline]
     fn in_flight_limit(&self, talk: &ConnectionState) -> u32 {
         talk.in_flight_limit()

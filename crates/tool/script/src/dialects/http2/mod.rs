@@ -3,7 +3,7 @@
 //! `asks` adopts a workload of HTTP, and `requests` compiles its requests into field blocks. A connection
 //! (`talk`) has the client end of the crate `http2`, which checks frames and flow control; `places` keeps
 //! which request is on which stream. `receive` reads what arrives, `reply` checks a response as HTTP/1.1
-//! does, and `dialect` is what the load sees.
+//! does, and `dialect` is what the load sees. `sample` has single requests and replies outside the load.
 
 mod asks;
 mod dialect;
@@ -11,6 +11,7 @@ mod places;
 mod receive;
 mod reply;
 mod requests;
+mod sample;
 mod talk;
 #[cfg(test)]
 mod tests;
@@ -22,7 +23,7 @@ pub use dialect::Dialect2;
 use crate::{
     dialects::Workload,
     greeting::Greeting,
-    protocol::{Protocol, ProtocolInfo},
+    protocol::{Protocol, ProtocolInfo, Version},
     workload::file::FileText,
 };
 use regatta_http2::frame::{Kind, write};
@@ -54,6 +55,9 @@ impl Protocol for Http2 {
             is_spoken: |answer| answer.get(3) == Some(&Kind::SETTINGS.0),
         },
     };
+
+    const VERSION: Option<Version> =
+        Some(Version { protocol: "http2", of: "http", number: 2, named: "HTTP/2" });
 
     fn built_in() -> Vec<Http2Asks> {
         Vec::new()

@@ -201,8 +201,13 @@ impl Reader<'_> {
         }
         slot.stream = 0;
         self.desk.count(status);
-        let fault = slot.reply.end(self.criteria(slot.exchange));
+        let (exchange, fault) = (slot.exchange, slot.reply.end(self.criteria(slot.exchange)));
         talk.forget_content(stream.id);
+        if let Some((held, early)) = &mut talk.held
+            && *held == stream.id
+        {
+            *early = Some(exchange);
+        }
         match fault {
             None => {
                 talk.answered.push_back(place);

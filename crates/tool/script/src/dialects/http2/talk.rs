@@ -53,6 +53,11 @@ pub struct ConnectionState {
     pub(super) resumes: Option<usize>,
     /// When the connection was last read.
     pub(super) since: Option<Nanos>,
+    /// The stream whose request was completed last, and the length of `out` at its end.
+    ended: Option<(u32, usize)>,
+    /// The stream of the request whose last byte is held back, and its exchange if it was answered
+    /// nevertheless.
+    pub(super) held: Option<(u32, Option<u32>)>,
 }
 
 /// Content that is not sent completely.
@@ -87,6 +92,8 @@ impl ConnectionState {
             has_more_room: false,
             resumes: None,
             since: None,
+            ended: None,
+            held: None,
         }
     }
 
@@ -137,7 +144,9 @@ impl ConnectionState {
             Ok(stream) => {
                 requests.write_head(exchange, stream, &mut self.table, &mut self.out);
                 self.places.start(stream, exchange);
-                if !content.is_empty() {
+                if content.is_empty() {
+                    self.ended = Some((stream, self.out.len()));
+                } else {
                     self.sending.push(Sending { stream, exchange, from: 0 });
                     self.send_more(requests);
                 }
@@ -156,11 +165,16 @@ impl ConnectionState {
     /// Sends as much content as the windows permit.
     fn send_more(&mut self, requests: &Requests) {
         self.may_send = false;
-        let (client, out) = (&mut self.client, &mut self.out);
+        let (client, out, ended) = (&mut self.client, &mut self.out, &mut self.ended);
         self.sending.retain_mut(|sending| {
             let content = &requests.content(sending.exchange)[sending.from..];
-            sending.from += client.send(sending.stream, content, out);
-            sending.from < requests.content(sending.exchange).len()
+            let n = client.send(sending.stream, content, out);
+            sending.from += n;
+            let is_complete = n == content.len();
+            if is_complete {
+                *ended = Some((sending.stream, out.len()));
+            }
+            !is_complete
         });
     }
 
@@ -183,8 +197,16 @@ impl ConnectionState {
         if self.sent == self.out.len() {
             self.out.clear();
             self.sent = 0;
+            (self.ended, self.held) = (None, None);
         }
         std::mem::take(&mut self.started)
+    }
+
+    /// The last byte to be written is held back. Returns false if it is not the last one of a request.
+    pub(super) fn hold(&mut self) -> bool {
+        let last = self.ended.filter(|(_, end)| *end == self.out.len());
+        self.held = last.map(|(stream, _)| (stream, None));
+        self.held.is_some()
     }
 
     /// Whether there are bytes to write, if `is_waiting` requests wait for a stream.

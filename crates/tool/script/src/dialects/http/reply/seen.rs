@@ -14,22 +14,43 @@ pub(in crate::dialects::http) fn reply(data: &[u8]) -> Option<ReplySeen> {
 
 /// Like [`reply`], with the content.
 pub(in crate::dialects::http) fn reply_with_content(data: &[u8]) -> Option<ReplySeen> {
-    let (mut digest, mut bytes, mut in_digits) = (Context::new(&SHA256), 0, false);
-    let seen = describe(data, |piece| {
-        bytes += piece.len() as u64;
+    let mut content = ContentSoFar::new();
+    let seen = describe(data, |piece| content.add(piece))?;
+    Some(ReplySeen { content: Some(content.seen()), ..seen })
+}
+
+/// A content while it arrives. Its digest is of the content with each number replaced by 0.
+pub(in crate::dialects) struct ContentSoFar {
+    digest: Context,
+    bytes: u64,
+    in_digits: bool,
+}
+
+impl ContentSoFar {
+    pub fn new() -> Self {
+        ContentSoFar { digest: Context::new(&SHA256), bytes: 0, in_digits: false }
+    }
+
+    /// Adds a piece.
+    pub fn add(&mut self, piece: &[u8]) {
+        self.bytes += piece.len() as u64;
         for byte in piece {
             let is_digit = byte.is_ascii_digit();
             if !is_digit {
-                digest.update(&[*byte]);
-            } else if !in_digits {
-                digest.update(b"0");
+                self.digest.update(&[*byte]);
+            } else if !self.in_digits {
+                self.digest.update(b"0");
             }
-            in_digits = is_digit;
+            self.in_digits = is_digit;
         }
-    })?;
-    let digest = digest.finish();
-    let digest = digest.as_ref().first_chunk().map(|first| u32::from_be_bytes(*first));
-    Some(ReplySeen { content: Some(ContentSeen { bytes, digest }), ..seen })
+    }
+
+    /// Describes it.
+    pub fn seen(self) -> ContentSeen {
+        let digest = self.digest.finish();
+        let digest = digest.as_ref().first_chunk().map(|first| u32::from_be_bytes(*first));
+        ContentSeen { bytes: self.bytes, digest }
+    }
 }
 
 fn describe(data: &[u8], mut content: impl FnMut(&[u8])) -> Option<ReplySeen> {
