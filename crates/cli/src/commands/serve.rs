@@ -14,7 +14,7 @@ use crate::{
 use anyhow::{Context, bail};
 use regatta_report::grouped;
 use regatta_script::hash_file;
-use regatta_serve::{Host, Implementation, Model, Service, Stop, Traits, serve};
+use regatta_serve::{Host, Implementation, Model, Service, Stop, Traits, serve, serve_http2};
 use regatta_service::Limits;
 use std::{
     env,
@@ -36,6 +36,8 @@ use std::{
   printf '21\\nend\\n' | nc 127.0.0.1 4000
   regatta serve hello --model uring --listen 127.0.0.1:8080
   curl -i http://127.0.0.1:8080/
+  regatta serve hello --http2 --listen 127.0.0.1:8080
+  curl -i --http2-prior-knowledge http://127.0.0.1:8080/
   regatta serve hash --offload 2 --listen 127.0.0.1:8080
   curl -i http://127.0.0.1:8080/hash?n=1000
   regatta serve hub --model percore --origin https://example.com
@@ -51,6 +53,10 @@ pub struct ServeArgs {
     /// Run the hand-written program in the model's style instead of the shared service
     #[arg(long)]
     by_hand: bool,
+    /// For `hello` and `hash`: speak HTTP/2 instead of HTTP/1.1, without TLS and without an upgrade:
+    /// clients start with its preface (prior knowledge)
+    #[arg(long)]
+    http2: bool,
     /// For `hash`: the file to read for every request, at most 1 MiB. Default: the file named by the
     /// environment variable HASH_FILE; if that is unset, a file without a name that has the 64 KiB that
     /// `regatta load` expects. To measure `uring`, name a file: a ring opens the other one on a worker
@@ -114,6 +120,12 @@ pub fn run(args: ServeArgs) -> anyhow::Result<Outcome> {
     if args.file.is_some() && args.service != Service::Hash {
         bail!("--file applies only to `serve hash`; remove it");
     }
+    if args.http2 && !matches!(args.service, Service::Hello | Service::Hash) {
+        bail!("--http2 applies only to `serve hello` and `serve hash`; remove it");
+    }
+    if args.http2 && args.by_hand {
+        bail!("nothing is written by hand over HTTP/2; remove --by-hand or --http2");
+    }
     // With --by-hand, `serve` below refuses hub and shard.
     let by_hand = args.by_hand && matches!(args.service, Service::Hub | Service::Shard);
     if args.planted.serve(args.service, args.model, &host)?
@@ -130,7 +142,11 @@ pub fn run(args: ServeArgs) -> anyhow::Result<Outcome> {
         }
         _ => None,
     };
-    serve(args.service, written, args.model, file.as_ref().map(HashFile::path), &host)?;
+    let path = file.as_ref().map(HashFile::path);
+    match args.http2 {
+        true => serve_http2(args.service, args.model, path, &host)?,
+        false => serve(args.service, written, args.model, path, &host)?,
+    }
     Ok(Outcome::Success)
 }
 

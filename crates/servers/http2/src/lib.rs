@@ -8,6 +8,7 @@
 //! - [`hpack`]: field blocks to fields, and back.
 //! - [`frame`]: frames to bytes, and their headers from bytes.
 //! - [`client`]: the client end of a connection.
+//! - [`server`]: the server end of a connection.
 //!
 //! [`client::Client`] is made for load generators, which know all requests before they start. Their field
 //! blocks are encoded once, with [`hpack::Encoder`], and their frames are compiled once, with
@@ -47,9 +48,11 @@
 
 pub mod client;
 mod code;
+mod connection;
 pub mod frame;
 pub mod hpack;
 mod rule;
+pub mod server;
 mod settings;
 mod window;
 

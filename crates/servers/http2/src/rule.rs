@@ -50,6 +50,8 @@ macro_rules! rules {
 
 rules! {
     // Frames.
+    PrefaceInvalid: Connection PROTOCOL_ERROR, "RFC 9113, 3.4",
+        "The connection does not start with the preface of HTTP/2.";
     SettingsMissing: Connection PROTOCOL_ERROR, "RFC 9113, 3.4",
         "The first frame is not SETTINGS.";
     FrameTooLarge: Connection FRAME_SIZE_ERROR, "RFC 9113, 4.2",
@@ -80,6 +82,8 @@ rules! {
         "Settings are acknowledged that were not sent.";
     PushEnabled: Connection PROTOCOL_ERROR, "RFC 9113, 6.5.2",
         "SETTINGS_ENABLE_PUSH of a server is not 0.";
+    PushSetting: Connection PROTOCOL_ERROR, "RFC 9113, 6.5.2",
+        "SETTINGS_ENABLE_PUSH is neither 0 nor 1.";
     WindowSettingTooLarge: Connection FLOW_CONTROL_ERROR, "RFC 9113, 6.5.2",
         "SETTINGS_INITIAL_WINDOW_SIZE is larger than 2147483647.";
     FrameSizeSetting: Connection PROTOCOL_ERROR, "RFC 9113, 6.5.2",
@@ -107,11 +111,15 @@ rules! {
 
     // Streams and flow control.
     IdleStream: Connection PROTOCOL_ERROR, "RFC 9113, 5.1",
-        "A frame has a stream that this client did not open.";
+        "A frame has a stream that was never opened.";
     ClosedStream: Connection STREAM_CLOSED, "RFC 9113, 5.1",
         "A frame has a stream that is closed.";
     HalfClosedStream: Stream STREAM_CLOSED, "RFC 9113, 5.1",
         "A frame follows the end of its stream.";
+    StreamOrder: Connection PROTOCOL_ERROR, "RFC 9113, 5.1.1",
+        "A new stream has an even number, or a smaller one than an earlier stream.";
+    TooManyStreams: Stream REFUSED_STREAM, "RFC 9113, 5.1.2",
+        "More streams are open than SETTINGS_MAX_CONCURRENT_STREAMS permits.";
     StreamWindowExceeded: Stream FLOW_CONTROL_ERROR, "RFC 9113, 6.9.1",
         "A DATA frame is longer than the flow-control window of its stream.";
     WindowOverflow: Connection FLOW_CONTROL_ERROR, "RFC 9113, 6.9.1",
@@ -165,9 +173,19 @@ rules! {
     ConnectionField: Stream PROTOCOL_ERROR, "RFC 9113, 8.2.2",
         "A field is specific to connections of HTTP/1.1.";
     PseudoUnknown: Stream PROTOCOL_ERROR, "RFC 9113, 8.3",
-        "A response has another pseudo-header field than :status.";
+        "A pseudo-header field is not one of those of its message.";
     PseudoLate: Stream PROTOCOL_ERROR, "RFC 9113, 8.3",
         "A pseudo-header field follows a regular field.";
+    PseudoRepeated: Stream PROTOCOL_ERROR, "RFC 9113, 8.3",
+        "A request has a pseudo-header field twice.";
+    PseudoMissing: Stream PROTOCOL_ERROR, "RFC 9113, 8.3.1",
+        "A request has no :method, :scheme or :path.";
+    PathValue: Stream PROTOCOL_ERROR, "RFC 9113, 8.3.1",
+        "The value of :path neither starts with / nor is *.";
+    HostDiffers: Stream PROTOCOL_ERROR, "RFC 9113, 8.3.1",
+        "Host differs from :authority.";
+    ConnectFields: Stream PROTOCOL_ERROR, "RFC 9113, 8.5",
+        "A CONNECT request has :scheme or :path, or no :authority.";
     StatusRepeated: Stream PROTOCOL_ERROR, "RFC 9113, 8.3",
         "A response has :status twice.";
     StatusMissing: Stream PROTOCOL_ERROR, "RFC 9113, 8.3.2",
@@ -186,6 +204,8 @@ rules! {
         "A field block has more than 128 CONTINUATION frames.";
     TooManyIdleFrames: Connection ENHANCE_YOUR_CALM, "RFC 9113, 10.5",
         "More than 10000 frames arrived without progress of any request.";
+    TooManyResets: Connection ENHANCE_YOUR_CALM, "RFC 9113, 10.5",
+        "1000 more streams were reset than answered.";
     FieldsTooLarge: Stream ENHANCE_YOUR_CALM, "RFC 9113, 10.5.1",
         "The fields exceed SETTINGS_MAX_HEADER_LIST_SIZE.";
     TooManyInterim: Stream ENHANCE_YOUR_CALM, "RFC 9113, 10.5",

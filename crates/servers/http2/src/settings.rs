@@ -7,10 +7,17 @@ use crate::{
     window::{INITIAL_WINDOW, MAX_WINDOW},
 };
 
-/// The settings of a server. Unknown ones are ignored.
+/// The end of a connection that announces settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Client,
+    Server,
+}
+
+/// The settings of a peer. Unknown ones are ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Maximum size of the dynamic table for requests, in bytes.
+    /// Maximum size of the dynamic table for what is sent to the peer, in bytes.
     pub header_table_size: u32,
     /// Maximum number of open streams.
     pub max_concurrent_streams: u32,
@@ -18,7 +25,7 @@ pub struct Settings {
     pub initial_window_size: u32,
     /// Maximum length of a frame's payload, in bytes.
     pub max_frame_size: u32,
-    /// Maximum size of a request's fields, in bytes, as [`Fields::size`](crate::hpack::Fields::size)
+    /// Maximum size of the fields that are sent to the peer, in bytes, as [`Fields::size`](crate::hpack::Fields::size)
     /// counts it. Advisory.
     pub max_header_list_size: u32,
 }
@@ -45,14 +52,19 @@ impl Settings {
     pub(crate) const MAX_FRAME_SIZE: u16 = 5;
     pub(crate) const MAX_HEADER_LIST_SIZE: u16 = 6;
 
-    /// Applies the payload of a server's SETTINGS frame, in the order of its values.
-    pub(crate) fn apply(&mut self, payload: &[u8]) -> Result<(), Rule> {
+    /// Applies the payload of a SETTINGS frame, in the order of its values.
+    pub(crate) fn apply(&mut self, payload: &[u8], from: End) -> Result<(), Rule> {
         let (values, _) = payload.as_chunks::<6>();
         for [i, j, a, b, c, d] in values {
             let value = u32::from_be_bytes([*a, *b, *c, *d]);
             match u16::from_be_bytes([*i, *j]) {
                 Settings::HEADER_TABLE_SIZE => self.header_table_size = value,
-                Settings::ENABLE_PUSH if value != 0 => return Err(Rule::PushEnabled),
+                Settings::ENABLE_PUSH if value > 1 && from == End::Client => {
+                    return Err(Rule::PushSetting);
+                }
+                Settings::ENABLE_PUSH if value != 0 && from == End::Server => {
+                    return Err(Rule::PushEnabled);
+                }
                 Settings::MAX_CONCURRENT_STREAMS => self.max_concurrent_streams = value,
                 Settings::INITIAL_WINDOW_SIZE if value > MAX_WINDOW => {
                     return Err(Rule::WindowSettingTooLarge);

@@ -14,6 +14,7 @@ use regatta_service::{
     hash::Hash,
     hello::Hello,
     http::{Resource, Site},
+    http2,
     hub::{Hub, Settings as HubSettings},
     operators::OperatorPages,
     tls::TlsSessionFactory,
@@ -142,6 +143,33 @@ pub fn serve(
         (Service::Null, _) if model == Model::Epoll => null::run(host),
         (Service::Null, _) => {
             Err(unsupported("the null server has its own epoll loop; use --model epoll"))
+        }
+    }
+}
+
+/// Runs `hello` or `hash` over HTTP/2 until the host stops. Clients start with the preface of HTTP/2 (RFC
+/// 9113, 3.3): there is neither TLS nor an upgrade.
+///
+/// # Errors
+/// Like those of [`serve`].
+pub fn serve_http2(
+    service: Service,
+    model: Model,
+    file: Option<&Path>,
+    host: &Host,
+) -> Result<(), ServeError> {
+    let unsupported =
+        |because| ServeError::Unsupported { model: model.name(), service: service.name(), because };
+    check_offload(service, model, host)?;
+    let limit = host.limits.request;
+    match service {
+        Service::Hello => run(ServiceProgram(http2::Site::new(Hello, limit)), model, host),
+        Service::Hash => {
+            let file = file.ok_or(unsupported("it needs a file to read; specify one"))?;
+            run(ServiceProgram(http2::Site::new(Hash::new(file)?, limit)), model, host)
+        }
+        _ => {
+            Err(unsupported("it does not speak HTTP/2; leave --http2 out, or serve hello or hash"))
         }
     }
 }

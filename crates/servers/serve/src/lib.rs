@@ -34,8 +34,8 @@ mod work;
 
 pub use between::membership::PushSessionFactory;
 pub use catalogue::{
-    HubHost, Implementation, Service, Started, check_hub, serve, serve_handicapped, serve_hub,
-    with_metrics_page,
+    HubHost, Implementation, Service, Started, check_hub, serve, serve_handicapped, serve_http2,
+    serve_hub, with_metrics_page,
 };
 pub use engines::serve_engine;
 pub use host::{Host, ServeError, Stop};

@@ -6,9 +6,9 @@
 
 use crate::{
     CallOutcome, Flow, Job, Now,
-    http::{self, Resource},
+    http::{Form, Resource},
 };
-use regatta_proto::http1::{Date, Reply, Status, Terms};
+use regatta_proto::http1::{Date, Reply, Status};
 use ring::digest::{Context, Digest, SHA256, SHA256_OUTPUT_LEN, digest};
 use std::{
     ffi::{CStr, CString},
@@ -47,9 +47,9 @@ const BAD_N: &[u8] = b"n must be given once, an integer from 1 to 100000: /hash?
 const BAD_SALT: &[u8] =
     b"salt must be given at most once, 1 to 32 lower-case hex digits: /hash?n=1&salt=c0ffee.";
 
-impl Resource for Hash {
+impl<F: Form> Resource<F> for Hash {
     const PATH: &'static str = "/hash";
-    type Job = Hashing;
+    type Job = Hashing<F>;
     type Local = ();
 
     #[inline]
@@ -57,24 +57,19 @@ impl Resource for Hash {
         &mut self,
         (): &mut (),
         query: Option<&str>,
-        terms: Terms,
+        form: F,
         date: &Date,
         reply: &mut Vec<u8>,
-    ) -> CallOutcome<Hashing> {
+    ) -> CallOutcome<Hashing<F>> {
         let bad = match (query.and_then(times), query.map_or(Ok(None), salt)) {
             (Some(n), Ok(salt)) => {
-                return CallOutcome::Needs(Hashing {
-                    file: Arc::clone(&self.file),
-                    n,
-                    salt,
-                    terms,
-                });
+                return CallOutcome::Needs(Hashing { file: Arc::clone(&self.file), n, salt, form });
             }
             (None, _) => BAD_N,
             (_, Err(BadSalt)) => BAD_SALT,
         };
-        Reply::text(Status::BadRequest, bad).write(terms, date, reply);
-        http::flow(terms).into()
+        form.write(&Reply::text(Status::BadRequest, bad), date, reply);
+        form.flow().into()
     }
 }
 
@@ -126,14 +121,14 @@ fn salt(query: &str) -> Result<Option<Salt>, BadSalt> {
 
 /// The job of one reply.
 #[derive(Debug)]
-pub struct Hashing {
+pub struct Hashing<F> {
     file: Arc<CStr>,
     n: u32,
     salt: Option<Salt>,
-    terms: Terms,
+    form: F,
 }
 
-impl Job for Hashing {
+impl<F: Form> Job for Hashing<F> {
     fn file(&self) -> &Arc<CStr> {
         &self.file
     }
@@ -143,10 +138,10 @@ impl Job for Hashing {
     }
 
     fn finish(self, now: Now, file: io::Result<&[u8]>, reply: &mut Vec<u8>) -> Flow {
-        let Hashing { n, salt, terms, .. } = self;
+        let Hashing { n, salt, form, .. } = self;
         // The date is that of the completed reply, not of the request (RFC 9110, 6.6.1).
         let date = Date::at(now.unix_s);
-        let mut write = |status, text: &[u8]| Reply::text(status, text).write(terms, &date, reply);
+        let mut write = |status, text: &[u8]| form.write(&Reply::text(status, text), &date, reply);
         match file {
             Ok(bytes) => write(Status::Ok, &hashed(bytes, n, salt)),
             Err(error) => {
@@ -154,7 +149,7 @@ impl Job for Hashing {
                 write(Status::InternalServerError, why.as_bytes());
             }
         }
-        http::flow(terms)
+        form.flow()
     }
 }
 
@@ -197,7 +192,7 @@ fn chained(bytes: &[u8], n: u32, salt: &Salt) -> Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use regatta_proto::http1::Version;
+    use regatta_proto::http1::{Terms, Version};
     use std::time::Instant;
 
     #[test]

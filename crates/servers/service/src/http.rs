@@ -3,7 +3,7 @@
 
 use crate::{CallOutcome, Codec, Decoded, Flow, Job, Now, Service};
 use regatta_proto::http1::{
-    self, CONTINUE, Date, Method, Reply, Terms,
+    self, Ask, CONTINUE, Date, Method, Prepared, Reply, Terms,
     server::{Decoder, Event, Request},
 };
 
@@ -24,9 +24,59 @@ impl Codec for Http {
     }
 }
 
-/// The replies of a resource to GET and HEAD, which differ only in their terms. [`Site`] answers
-/// OPTIONS, other methods and other paths.
-pub trait Resource: Clone + Send + Sync + 'static {
+/// The form of a reply: that of a version of HTTP, and what the request requires of it.
+pub trait Form: Copy + Send + 'static {
+    /// A reply that is written once and appended many times.
+    type Prepared: Default + Send + 'static;
+
+    /// Appends a reply.
+    fn write(self, reply: &Reply<'_>, date: &Date, out: &mut Vec<u8>);
+
+    /// What happens to the connection after a reply.
+    fn flow(self) -> Flow;
+
+    /// Whether a reply was prepared for this form and this date.
+    fn is_prepared(self, prepared: &Self::Prepared, date: &Date) -> bool;
+
+    /// Replaces a prepared reply.
+    fn prepare(self, prepared: &mut Self::Prepared, reply: &Reply<'_>, date: &Date);
+
+    /// Appends a prepared reply.
+    fn append(self, prepared: &Self::Prepared, out: &mut Vec<u8>);
+}
+
+/// The form of HTTP/1.1.
+impl Form for Terms {
+    type Prepared = Prepared;
+
+    #[inline]
+    fn write(self, reply: &Reply<'_>, date: &Date, out: &mut Vec<u8>) {
+        reply.write(self, date, out);
+    }
+
+    #[inline]
+    fn flow(self) -> Flow {
+        flow(self)
+    }
+
+    #[inline]
+    fn is_prepared(self, prepared: &Prepared, date: &Date) -> bool {
+        prepared.is_for(self, date)
+    }
+
+    fn prepare(self, prepared: &mut Prepared, reply: &Reply<'_>, date: &Date) {
+        prepared.prepare(reply, self, date);
+    }
+
+    #[inline]
+    fn append(self, prepared: &Prepared, out: &mut Vec<u8>) {
+        prepared.append(out);
+    }
+}
+
+/// The replies of a resource to GET and HEAD, which differ only in their form: `F`. [`Site`]
+/// answers OPTIONS, other methods and other paths.
+pub trait Resource<F: Form = Terms>: Clone + Send + Sync + 'static {
     /// The path.
     const PATH: &'static str;
 
@@ -36,14 +86,14 @@ pub trait Resource: Clone + Send + Sync + 'static {
     /// Data that connections may share within a thread. It may only hold caches.
     type Local: Default + Send + 'static;
 
-    /// Appends the reply according to `terms`, or returns the job it needs. `query` is the text
+    /// Appends the reply in this form, or returns the job it needs. `query` is the text
     /// after `?`, not decoded.
     #[expect(clippy::too_many_arguments, reason = "all that a reply depends on")]
     fn get(
         &mut self,
         local: &mut Self::Local,
         query: Option<&str>,
-        terms: Terms,
+        form: F,
         date: &Date,
         reply: &mut Vec<u8>,
     ) -> CallOutcome<Self::Job>;
@@ -73,6 +123,17 @@ impl<L: Default> Default for Local<L> {
     }
 }
 
+impl<L> Local<L> {
+    /// The date, and the data of the resource.
+    #[inline]
+    pub(crate) fn at(&mut self, now: Now) -> (&Date, &mut L) {
+        if self.date.unix_s() != now.unix_s {
+            self.date = Date::at(now.unix_s);
+        }
+        (&self.date, &mut self.resource)
+    }
+}
+
 const METHODS: &str = "GET, HEAD, OPTIONS";
 
 /// Returns what happens to the connection after a reply with these terms. If it closes, the client
@@ -95,12 +156,13 @@ impl<R: Resource> Service for Site<R> {
         event: Event<'_>,
         reply: &mut Vec<u8>,
     ) -> CallOutcome<R::Job> {
-        let Local { date, resource } = local;
-        if date.unix_s() != now.unix_s {
-            *date = Date::at(now.unix_s);
-        }
+        let (date, resource) = local.at(now);
         match event {
-            Event::Request(request) => answer(&mut self.0, resource, request, date, reply),
+            Event::Request(request) => {
+                let Request { method, terms, .. } = request;
+                let (path, query) = request.path_and_query();
+                answer(&mut self.0, resource, Ask { method, path, query }, terms, date, reply)
+            }
             Event::Continue => {
                 reply.extend_from_slice(CONTINUE);
                 Flow::Continue.into()
@@ -113,24 +175,26 @@ impl<R: Resource> Service for Site<R> {
     }
 }
 
+/// Answers a request, the same way in all versions of HTTP.
 #[inline]
-fn answer<R: Resource>(
+#[expect(clippy::too_many_arguments, reason = "all that a reply depends on")]
+pub(crate) fn answer<F: Form, R: Resource<F>>(
     resource: &mut R,
     local: &mut R::Local,
-    request: Request<'_>,
+    ask: Ask<'_>,
+    form: F,
     date: &Date,
     reply: &mut Vec<u8>,
 ) -> CallOutcome<R::Job> {
-    let Request { method, terms, .. } = request;
-    let (path, query) = request.path_and_query();
+    let Ask { method, path, query } = ask;
     let fixed = match method {
         Method::Get | Method::Head if path == R::PATH => {
-            return resource.get(local, query, terms, date, reply);
+            return resource.get(local, query, form, date, reply);
         }
         Method::Options if path == R::PATH || path == "*" => Reply::options(METHODS),
         _ if path == R::PATH => Reply::method_not_allowed(METHODS),
         _ => Reply::not_found(),
     };
-    fixed.write(terms, date, reply);
-    flow(terms).into()
+    form.write(&fixed, date, reply);
+    form.flow().into()
 }

@@ -14,6 +14,7 @@ pub mod double;
 pub mod hash;
 pub mod hello;
 pub mod http;
+pub mod http2;
 pub mod hub;
 pub mod limited_log;
 pub mod operators;

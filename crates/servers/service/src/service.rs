@@ -28,7 +28,7 @@ pub enum Decoded<R> {
 pub enum CallOutcome<J> {
     /// The reply was appended.
     Replied(Flow),
-    /// The reply needs a job first. Nothing was appended yet. Replies to later requests of the
+    /// The reply needs a job first. Nothing of it was appended yet. Replies to later requests of the
     /// connection follow this one.
     Needs(J),
 }
@@ -60,6 +60,11 @@ pub trait Service: Clone + Send + Sync + 'static {
         request: <Self::Codec as Codec>::Request<'_>,
         reply: &mut Vec<u8>,
     ) -> CallOutcome<Self::Job>;
+
+    /// Called once when the input has ended and all its requests are answered, except if the connection
+    /// closes earlier. Appends the last output of the connection.
+    #[inline]
+    fn end(&mut self, _reply: &mut Vec<u8>) {}
 }
 
 /// Storage of a thread for the data that its connections share ([`Service::Local`]).

@@ -1,7 +1,9 @@
 //! What a client announces, and how many streams it opens.
 
-use crate::window::{INITIAL_WINDOW, MAX_WINDOW};
-use std::fmt;
+use crate::{
+    connection::range::{self, OutOfRange},
+    window::{INITIAL_WINDOW, MAX_WINDOW},
+};
 
 /// Settings of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,41 +34,16 @@ impl Default for Config {
     }
 }
 
-/// A setting that is out of its range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OutOfRange {
-    /// The name of the field of [`Config`].
-    pub name: &'static str,
-    /// Its value.
-    pub value: u32,
-    /// The smallest and the largest value.
-    pub range: (u32, u32),
-}
-
-impl fmt::Display for OutOfRange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let OutOfRange { name, value, range: (least, most) } = self;
-        write!(f, "{name} is {value}; expected {least} to {most}")
-    }
-}
-
-impl std::error::Error for OutOfRange {}
-
 impl Config {
     /// Returns the first setting that is out of its range.
     pub(super) fn check(&self) -> Result<(), OutOfRange> {
-        for (name, value, range) in [
+        range::check(&[
             ("max_streams", self.max_streams, (1, 1 << 16)),
             ("stream_window", self.stream_window, (1, MAX_WINDOW)),
             ("connection_window", self.connection_window, (INITIAL_WINDOW, MAX_WINDOW)),
             ("header_table", self.header_table, (0, 1 << 16)),
             ("header_list", self.header_list, (1, 1 << 20)),
-        ] {
-            if value < range.0 || value > range.1 {
-                return Err(OutOfRange { name, value, range });
-            }
-        }
-        Ok(())
+        ])
     }
 }
 

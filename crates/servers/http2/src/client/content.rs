@@ -3,10 +3,10 @@
 use super::{
     event::Event,
     notice::{Notice, Step},
-    reader::{Data, Reader, Use, take},
     state::Client,
 };
 use crate::{
+    connection::reader::{Data, Reader, Use, take},
     frame::{Header, flag},
     rule::Rule,
 };

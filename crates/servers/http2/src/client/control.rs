@@ -3,13 +3,14 @@
 use super::{
     event::Event,
     notice::{Notice, Step},
+    slot::Phase,
     state::Client,
-    streams::Phase,
 };
 use crate::{
     code::ErrorCode,
     frame::{self, Header, flag, write},
     rule::Rule,
+    settings::End,
 };
 
 impl Client {
@@ -36,7 +37,7 @@ impl Client {
             return Ok(Step::Continue);
         }
         let before = i64::from(self.peer.initial_window_size);
-        self.peer.apply(payload)?;
+        self.peer.apply(payload, End::Server)?;
         let change = i64::from(self.peer.initial_window_size) - before;
         let mut slots = self.streams.iter_mut();
         if change != 0 && slots.any(|slot| !slot.send_window.adjust(change)) {

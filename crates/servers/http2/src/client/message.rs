@@ -1,6 +1,7 @@
 //! The rules for the fields of a response (RFC 9113, section 8).
 
 use crate::{
+    connection::fields::{check, read_length},
     hpack::{Field, Fields},
     rule::Rule,
 };
@@ -39,14 +40,6 @@ pub(super) fn head(fields: &Fields) -> Result<Summary, Rule> {
     Ok(Summary { status, content_length })
 }
 
-/// Checks the fields of trailers.
-pub(super) fn trailers(fields: &Fields) -> Result<(), Rule> {
-    fields.iter().try_for_each(|field| match field.name.first() {
-        Some(b':') => Err(Rule::PseudoInTrailers),
-        _ => check(field.name, field.value),
-    })
-}
-
 fn read_status(value: &[u8]) -> Result<u16, Rule> {
     match value {
         b"101" => Err(Rule::StatusSwitching),
@@ -55,39 +48,5 @@ fn read_status(value: &[u8]) -> Result<u16, Rule> {
             Ok(100 * digit(a) + 10 * digit(b) + digit(c))
         }
         _ => Err(Rule::StatusValue),
-    }
-}
-
-/// Reads digits. A number that does not fit is none.
-fn read_length(value: &[u8]) -> Option<u64> {
-    let digits = value.iter().all(u8::is_ascii_digit).then_some(value)?;
-    std::str::from_utf8(digits).ok()?.parse().ok()
-}
-
-/// Checks a regular field (RFC 9113, 8.2).
-fn check(name: &[u8], value: &[u8]) -> Result<(), Rule> {
-    if name.is_empty() {
-        return Err(Rule::FieldName);
-    }
-    for byte in name {
-        match byte {
-            b'A'..=b'Z' => return Err(Rule::UppercaseName),
-            0..=b' ' | b':' | 0x7f.. => return Err(Rule::FieldName),
-            _ => {}
-        }
-    }
-    let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
-    if is_space(value.first())
-        || is_space(value.last())
-        || value.iter().any(|byte| matches!(byte, 0 | b'\r' | b'\n'))
-    {
-        return Err(Rule::FieldValue);
-    }
-    match name {
-        b"connection" | b"keep-alive" | b"proxy-connection" | b"transfer-encoding" | b"upgrade" => {
-            Err(Rule::ConnectionField)
-        }
-        b"te" if value != b"trailers" => Err(Rule::ConnectionField),
-        _ => Ok(()),
     }
 }

@@ -5,11 +5,11 @@ use super::{
     event::{Event, Head},
     message::Summary,
     notice::{Notice, Step},
-    reader::{Reader, take},
     state::Client,
 };
 use crate::{
     code::ErrorCode,
+    connection::reader::{Reader, take},
     frame::{self, Header, Kind, flag, write},
     rule::Rule,
 };

@@ -3,10 +3,11 @@
 use super::{
     MAX_BLOCK, MAX_CONTINUATIONS, MAX_INTERIM, message,
     notice::{Notice, Step},
+    slot::Phase,
     state::Client,
-    streams::Phase,
 };
 use crate::{
+    connection::fields,
     frame::{self, Header, flag},
     rule::Rule,
 };
@@ -73,7 +74,7 @@ impl Client {
                 Err(rule) => self.wrong(stream, rule, out),
             });
         }
-        self.trailers.read(block, &mut self.decoder, message::trailers)?;
+        self.trailers.read(block, &mut self.decoder, fields::trailers)?;
         if phase.is_none() {
             self.count_idle_frame()?;
             return Ok(Step::Continue);

@@ -1,16 +1,20 @@
 //! The state of a connection, and what a client sends. `receive` has what it receives.
 
 use super::{
-    config::{Config, OutOfRange},
+    config::Config,
     event::Stream,
-    memo::Memo,
     message::Summary,
-    reader::{Block, Reader},
-    resets::Resets,
-    streams::{Phase, Slot, Streams},
+    slot::{Phase, Slot},
 };
 use crate::{
     code::ErrorCode,
+    connection::{
+        memo::Memo,
+        range::OutOfRange,
+        reader::{Block, Reader},
+        resets::Resets,
+        streams::Streams,
+    },
     frame::write,
     hpack::Decoder,
     settings::Settings,
@@ -23,7 +27,7 @@ use std::fmt;
 pub struct Client {
     pub(super) config: Config,
     pub(super) peer: Settings,
-    pub(super) streams: Streams,
+    pub(super) streams: Streams<Slot>,
     pub(super) resets: Resets,
     /// The stream of the next request.
     pub(super) next_stream: u32,

@@ -45,6 +45,12 @@ impl Fields {
         self.iter().find(|field| field.name == name).map(|field| field.value)
     }
 
+    /// The value of the field at a position, which exists.
+    #[inline]
+    pub(crate) fn value_at(&self, position: usize) -> &[u8] {
+        self.spans.get(position).map_or(&[], |span| self.field(*span).value)
+    }
+
     /// The size of the section, in bytes: names and values, and 32 for each field (RFC 9113, 6.5.2).
     pub fn size(&self) -> usize {
         self.size

@@ -10,4 +10,5 @@ mod oracle;
 mod responses;
 mod run;
 mod server;
+mod serving;
 mod splits;

@@ -37,6 +37,12 @@ impl Date {
         self.unix_s
     }
 
+    /// The value of the field.
+    #[inline]
+    pub fn value(&self) -> &[u8] {
+        &self.field["Date: ".len()..Date::LEN - "\r\n".len()]
+    }
+
     /// The field with its line end.
     #[inline]
     pub(super) fn as_bytes(&self) -> &[u8; Date::LEN] {

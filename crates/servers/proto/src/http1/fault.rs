@@ -52,7 +52,7 @@ impl Status {
     /// Returns whether replies with this status have content. 1xx and 204 have neither content nor
     /// Content-Length (RFC 9110, 8.6).
     #[inline]
-    pub(super) fn has_content(self) -> bool {
+    pub fn has_content(self) -> bool {
         !matches!(self, Status::SwitchingProtocols | Status::NoContent)
     }
 
@@ -91,6 +91,18 @@ pub struct Fault {
 }
 
 impl Fault {
+    /// A method that is not implemented.
+    pub const METHOD: Fault = Fault::new(Status::NotImplemented, "The method is not implemented.");
+    /// An expectation other than `100-continue` (RFC 9110, 10.1.1).
+    pub const EXPECTATION: Fault =
+        Fault::new(Status::ExpectationFailed, "The only supported expectation is 100-continue.");
+    /// Content above [`MAX_BODY`](super::MAX_BODY).
+    pub const CONTENT_TOO_LARGE: Fault =
+        Fault::new(Status::ContentTooLarge, "The content is longer than 65536 bytes.");
+    /// A target above [`MAX_LINE`](super::MAX_LINE).
+    pub(super) const LINE_TOO_LONG: Fault =
+        Fault::new(Status::UriTooLong, "The request line is longer than 8192 bytes.");
+
     /// A malformed message: 400.
     pub(super) const fn bad(why: &'static str) -> Self {
         Fault { status: Status::BadRequest, why }

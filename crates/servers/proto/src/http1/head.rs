@@ -111,10 +111,7 @@ impl RequestHead {
             return Err(Fault::bad("HTTP/1.0 does not support Transfer-Encoding."));
         }
         if found.expects == Expects::Unknown {
-            return Err(Fault::new(
-                Status::ExpectationFailed,
-                "The only supported expectation is 100-continue.",
-            ));
+            return Err(Fault::EXPECTATION);
         }
         Ok(RequestHead {
             method,
@@ -259,9 +256,8 @@ const VALUE: Fault = Fault::bad("A field's value contains a control character or
 pub(super) const LINE_END: Fault = Fault::bad("Expected CR LF at the end of a line.");
 const TOO_MANY_FIELDS: Fault =
     Fault::new(Status::FieldsTooLarge, "There are more than 100 fields.");
-const LINE_TOO_LONG: Fault =
-    Fault::new(Status::UriTooLong, "The request line is longer than 8192 bytes.");
-const METHOD: Fault = Fault::new(Status::NotImplemented, "The method is not implemented.");
+const LINE_TOO_LONG: Fault = Fault::LINE_TOO_LONG;
+const METHOD: Fault = Fault::METHOD;
 const FORBIDDEN_TRAILER: Fault =
     Fault::bad("A trailer contains a field that is only allowed in a head.");
 

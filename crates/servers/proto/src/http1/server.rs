@@ -406,8 +406,7 @@ impl Content {
     }
 }
 
-const TOO_LARGE: Fault =
-    Fault::new(Status::ContentTooLarge, "The content is longer than 65536 bytes.");
+const TOO_LARGE: Fault = Fault::CONTENT_TOO_LARGE;
 
 #[cfg(test)]
 mod tests {

@@ -1,9 +1,39 @@
 //! Request targets (RFC 9112, 3.2) and authorities (RFC 3986, 3.2): the allowed characters, and the
 //! position of the path.
 
-use super::{Fault, Method};
+use super::{Fault, MAX_LINE, Method};
 use memchr::memchr;
 use std::net::Ipv6Addr;
+
+/// The method and the target of a request, for codecs of other versions of HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ask<'a> {
+    /// The method.
+    pub method: Method,
+    /// The target's path, not decoded. `/` if it is missing, `*` for `*`.
+    pub path: &'a str,
+    /// The target's text after `?`.
+    pub query: Option<&'a str>,
+}
+
+impl<'a> Ask<'a> {
+    /// Reads a method and a target, with the rules of HTTP/1.1.
+    ///
+    /// # Errors
+    /// Returns the fault with which HTTP/1.1 refuses such a request.
+    #[inline]
+    pub fn read(method: &[u8], target: &'a [u8]) -> Result<Self, Fault> {
+        let method = std::str::from_utf8(method).ok().and_then(Method::parse);
+        let method = method.filter(|method| *method != Method::Connect).ok_or(Fault::METHOD)?;
+        if target.len() > MAX_LINE {
+            return Err(Fault::LINE_TOO_LONG);
+        }
+        check(method, target)?;
+        let text = std::str::from_utf8(target).map_err(|_| BYTES)?;
+        let (path, query) = Split::of(target).path_and_query(text);
+        Ok(Ask { method, path, query })
+    }
+}
 
 /// Checks a target. It must have the form required by the method and contain only what RFC 3986
 /// permits: a recipient should answer 400 rather than repair it (RFC 9112, 3.2).
@@ -222,6 +252,22 @@ mod tests {
             let split = Split::of(target.as_bytes());
             assert_eq!(split.path_and_query(target), expected, "{target}");
         }
+    }
+
+    #[test]
+    fn other_versions_have_the_same_faults() {
+        let read = |method: &str, target: &str| {
+            Ask::read(method.as_bytes(), target.as_bytes())
+                .map(|ask| (ask.path.to_owned(), ask.query.map(str::to_owned)))
+        };
+        let found = ("/hash".to_owned(), Some("n=1".to_owned()));
+        assert_eq!(read("GET", "/hash?n=1"), Ok(found));
+        assert_eq!(read("CONNECT", "a:1"), Err(Fault::METHOD));
+        assert_eq!(read("get", "/"), Err(Fault::METHOD));
+        assert_eq!(read("GET", "*"), Err(ASTERISK));
+        assert_eq!(read("GET", "/a b"), Err(BYTES));
+        assert_eq!(read("GET", &"/".repeat(MAX_LINE)).map(|_| ()), Ok(()));
+        assert_eq!(read("GET", &"/".repeat(MAX_LINE + 1)), Err(Fault::LINE_TOO_LONG));
     }
 
     #[test]

@@ -56,6 +56,10 @@ impl<S: Service> Service for Burning<S> {
         self.burn.spend(|| age(began));
         self.service.call(local, now, request, reply)
     }
+
+    fn end(&mut self, reply: &mut Vec<u8>) {
+        self.service.end(reply);
+    }
 }
 
 #[inline]

@@ -61,6 +61,8 @@ where
     loop {
         let read = read(&mut stream, &mut input[filled..], inside, limits).await?;
         if read == 0 {
+            service.end(&mut reply);
+            send(&mut stream, &reply, false, limits).await?;
             return Ok(());
         }
         let whole = filled + read;

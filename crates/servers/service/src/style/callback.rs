@@ -86,7 +86,12 @@ impl<S: Service> Connection<S> {
     }
 
     #[inline]
-    fn after(&mut self, context: &Context<'_, Self>, consumed: usize, halt: Halt<Never>) -> Flow {
+    fn after(
+        &mut self,
+        context: &mut Context<'_, Self>,
+        consumed: usize,
+        halt: Halt<Never>,
+    ) -> Flow {
         self.full = halt == Halt::Full;
         let partial = !self.held.is_empty();
         if consumed > 0 || !partial {
@@ -106,9 +111,15 @@ impl<S: Service> Connection<S> {
         match halt {
             Halt::ClosingByClient => Flow::ClosedByClient,
             Halt::Closing => Flow::Close,
-            _ if self.ended && !self.full => Flow::Close,
+            _ if self.ended && !self.full => self.end(context),
             _ => Flow::Continue,
         }
+    }
+
+    /// Closes the connection after the end of its input.
+    fn end(&mut self, context: &mut Context<'_, Self>) -> Flow {
+        self.service.end(context.out);
+        Flow::Close
     }
 }
 
@@ -148,7 +159,7 @@ impl<S: Service> Session for Connection<S> {
         }
         match self.full {
             true => self.answer_held(context),
-            false if S::Job::EVER && self.ended && self.waiting().is_none() => Flow::Close,
+            false if S::Job::EVER && self.ended && self.waiting().is_none() => self.end(context),
             false => Flow::Continue,
         }
     }
@@ -160,7 +171,7 @@ impl<S: Service> Session for Connection<S> {
             true if context.out.len() >= REPLY_FULL => Flow::Continue,
             true => self.answer_held(context),
             false if self.waiting().is_some() => Flow::Continue,
-            false => Flow::Close,
+            false => self.end(context),
         }
     }
 

@@ -141,6 +141,8 @@ impl<S: Service> Connection<S> {
         if reads {
             let read = idle_timer.before(stream, |stream| stream.read(&mut input[filled..]))?;
             if read == 0 {
+                service.end(reply);
+                send(stream, reply, false, *limits)?;
                 return Ok(Step::Ended);
             }
             filled += read;

@@ -13,7 +13,7 @@ const MAX_REMEMBERED: usize = 4096;
 /// A block that neither changes the dynamic table nor precedes a change has the same fields whenever it
 /// is repeated.
 #[derive(Debug)]
-pub(super) struct Memo<S> {
+pub(crate) struct Memo<S> {
     pub fields: Fields,
     /// What the fields say, or which rule they violate.
     pub summary: Result<S, Rule>,

@@ -4,7 +4,7 @@ use crate::frame::Header;
 
 /// What comes next.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Reader {
+pub(crate) enum Reader {
     /// A frame header.
     Header,
     /// The payload of a frame that is read as a whole.
@@ -21,7 +21,7 @@ pub(super) enum Reader {
 
 /// What becomes of the content of a DATA frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Use {
+pub(crate) enum Use {
     /// It is reported.
     Report,
     /// It is discarded, because its stream was reset.
@@ -30,7 +30,7 @@ pub(super) enum Use {
 
 /// The remaining bytes of a DATA frame.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Data {
+pub(crate) struct Data {
     pub stream: u32,
     pub content: u32,
     pub padding: u32,
@@ -41,7 +41,7 @@ pub(super) struct Data {
 
 /// A field block whose CONTINUATION frames are awaited.
 #[derive(Debug, Default)]
-pub(super) struct Block {
+pub(crate) struct Block {
     /// Its stream; 0 if there is none.
     pub stream: u32,
     /// Whether it ends its stream.
@@ -53,7 +53,7 @@ pub(super) struct Block {
 
 /// Takes up to `left` bytes off the front of `input`.
 #[inline]
-pub(super) fn take<'a>(input: &mut &'a [u8], left: &mut u32) -> &'a [u8] {
+pub(crate) fn take<'a>(input: &mut &'a [u8], left: &mut u32) -> &'a [u8] {
     let (front, rest) = input.split_at(input.len().min(*left as usize));
     *left -= front.len() as u32;
     *input = rest;

@@ -8,7 +8,7 @@ const REMEMBERED: usize = 256;
 
 /// The streams that were reset last.
 #[derive(Debug)]
-pub(super) struct Resets {
+pub(crate) struct Resets {
     last: VecDeque<u32>,
     /// The largest stream that was forgotten. Frames on older streams cannot be judged.
     forgotten: u32,

@@ -1,0 +1,74 @@
+//! What a server announces.
+
+use crate::{
+    connection::range::{self, OutOfRange},
+    window::{INITIAL_WINDOW, MAX_WINDOW},
+};
+
+/// Settings of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Maximum number of open streams, 1 to 65,536. Others are refused.
+    pub max_streams: u32,
+    /// The receive window of each stream, in bytes, 1 to 2³¹ - 1.
+    pub stream_window: u32,
+    /// The receive window of the connection, in bytes, 65,535 to 2³¹ - 1: it starts at 65,535 and cannot be
+    /// reduced (RFC 9113, 6.9.2).
+    pub connection_window: u32,
+    /// Maximum size of the dynamic table for requests, in bytes, 0 to 65,536.
+    pub header_table: u32,
+    /// Maximum size of the fields of a request, in bytes, 1 to 1,048,576.
+    pub header_list: u32,
+}
+
+impl Default for Config {
+    /// 256 streams, windows of 64 KiB and 1 MiB, a table of 4,096 bytes, and fields of up to 16 KiB.
+    fn default() -> Self {
+        Config {
+            max_streams: 256,
+            stream_window: 1 << 16,
+            connection_window: 1 << 20,
+            header_table: 4096,
+            header_list: 16 * 1024,
+        }
+    }
+}
+
+impl Config {
+    /// Returns the first setting that is out of its range.
+    pub(super) fn check(&self) -> Result<(), OutOfRange> {
+        range::check(&[
+            ("max_streams", self.max_streams, (1, 1 << 16)),
+            ("stream_window", self.stream_window, (1, MAX_WINDOW)),
+            ("connection_window", self.connection_window, (INITIAL_WINDOW, MAX_WINDOW)),
+            ("header_table", self.header_table, (0, 1 << 16)),
+            ("header_list", self.header_list, (1, 1 << 20)),
+        ])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_range_is_checked_and_named() {
+        let config = Config::default();
+        assert_eq!(config.check(), Ok(()));
+        for (config, message) in [
+            (Config { max_streams: 65_537, ..config }, "max_streams is 65537; expected 1 to 65536"),
+            (Config { stream_window: 0, ..config }, "stream_window is 0; expected 1 to 2147483647"),
+            (
+                Config { connection_window: 65_534, ..config },
+                "connection_window is 65534; expected 65535 to 2147483647",
+            ),
+            (
+                Config { header_table: 65_537, ..config },
+                "header_table is 65537; expected 0 to 65536",
+            ),
+            (Config { header_list: 0, ..config }, "header_list is 0; expected 1 to 1048576"),
+        ] {
+            assert_eq!(config.check().unwrap_err().to_string(), message);
+        }
+    }
+}
