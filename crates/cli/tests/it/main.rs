@@ -13,6 +13,7 @@ mod doctor;
 mod drain;
 mod hash;
 mod http;
+mod http2;
 mod http_requests;
 mod hub;
 mod lies;

@@ -26,13 +26,14 @@ fn histories() -> u64 {
 }
 
 /// The content of the file that the hash service reads.
-const CONTENT: &[u8] = b"the content of the file";
+pub const CONTENT: &[u8] = b"the content of the file";
 
-/// Placeholders in the model's replies: for the bytes of a date, and of a Unix time in seconds.
-const DATE: u8 = 1;
-const SECONDS: u8 = 2;
-const DATE_BYTES: usize = 29;
-const SECONDS_BYTES: usize = 10;
+/// Placeholders in the model's replies: for the bytes of a date, and of a Unix time in seconds. No length and no
+/// stream of a frame over HTTP/2 has them.
+pub const DATE: u8 = 0x1e;
+pub const SECONDS: u8 = 0x1c;
+pub const DATE_BYTES: usize = 29;
+pub const SECONDS_BYTES: usize = 10;
 
 /// A request, its reply, and whether the connection closes after it.
 struct Known {
@@ -42,7 +43,7 @@ struct Known {
 }
 
 fn known(request: &'static str, status: &str, fields: &str, content: &[u8], head: bool) -> Known {
-    let date = "\u{1}".repeat(DATE_BYTES);
+    let date = "\u{1e}".repeat(DATE_BYTES);
     let mut reply = format!("HTTP/1.1 {status}\r\nDate: {date}\r\n").into_bytes();
     let (before, after) = fields.split_once('|').unwrap_or((fields, ""));
     reply.extend_from_slice(before.as_bytes());
@@ -57,7 +58,7 @@ fn known(request: &'static str, status: &str, fields: &str, content: &[u8], head
 }
 
 const CLOSE: &str = "|Connection: close\r\n";
-const NOTHING: &[u8] = b"There is nothing under this path.";
+pub const NOTHING: &[u8] = b"There is nothing under this path.";
 
 fn hello_requests() -> Vec<Known> {
     let mut content = b"Hello. The time is ".to_vec();
@@ -84,13 +85,18 @@ fn hello_requests() -> Vec<Known> {
     ]
 }
 
-fn hash_requests() -> Vec<Known> {
+/// The digest of the file, and with the salt `c0ffee` and `n=9`.
+pub fn hex_digests() -> (String, String) {
     let digest = Sha256::digest(CONTENT);
     let hex = |digest: &[u8]| digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let salted = (0..9).fold(b"c0ffee".to_vec(), |last, _| {
         Sha256::new().chain_update(last).chain_update(CONTENT).finalize().to_vec()
     });
-    let (hex, salted) = (hex(&digest), hex(&salted));
+    (hex(&digest), hex(&salted))
+}
+
+fn hash_requests() -> Vec<Known> {
+    let (hex, salted) = hex_digests();
     let get = |request, fields| known(request, "200 OK", fields, hex.as_bytes(), false);
     let bad = b"n must be given once, an integer from 1 to 100000: /hash?n=1000.";
     vec![
@@ -117,7 +123,7 @@ fn hash_requests() -> Vec<Known> {
 const ENDS: usize = 2;
 
 /// Events that never occur. The first `ALSO` are possible only for a service with jobs.
-const NEVER: &[Visit] = &[
+pub const NEVER: &[Visit] = &[
     Visit::EndGone,
     Visit::JobDone,
     Visit::JobLate,
@@ -129,7 +135,7 @@ const NEVER: &[Visit] = &[
     Visit::TimerEngine,
     Visit::Letter,
 ];
-const ALSO: usize = 3;
+pub const ALSO: usize = 3;
 
 struct Http<R> {
     resource: R,
@@ -226,16 +232,7 @@ impl<R: Resource> Scenario for Http<R> {
         new: Range<usize>,
         _: &mut Vec<u8>,
     ) -> Result<(), String> {
-        let pairs = expected.output[new.clone()].iter().zip(&received[new.clone()]);
-        let wrong = |(e, r): &(&u8, &u8)| e != r && **e != DATE && **e != SECONDS;
-        if let Some(at) = pairs.clone().position(|pair| wrong(&pair)) {
-            let at = new.start + at;
-            let show = |bytes: &[u8]| {
-                bytes[at.saturating_sub(20)..bytes.len().min(at + 40)].escape_ascii().to_string()
-            };
-            let (expected, received) = (show(&expected.output), show(received));
-            return Err(format!("byte {at}: expected {expected}, received {received}"));
-        }
+        same_except_times(expected, received, new.clone())?;
         while let Some((_, end)) = expected.marks.get(self.checked[who])
             && *end <= new.end
         {
@@ -257,8 +254,27 @@ impl<R: Resource> Scenario for Http<R> {
     }
 }
 
+/// Compares received with expected bytes, except for those of times.
+pub fn same_except_times(
+    expected: &Expected,
+    received: &[u8],
+    new: Range<usize>,
+) -> Result<(), String> {
+    let pairs = expected.output[new.clone()].iter().zip(&received[new.clone()]);
+    let wrong = |(e, r): &(&u8, &u8)| e != r && **e != DATE && **e != SECONDS;
+    if let Some(at) = pairs.clone().position(|pair| wrong(&pair)) {
+        let at = new.start + at;
+        let show = |bytes: &[u8]| {
+            bytes[at.saturating_sub(20)..bytes.len().min(at + 40)].escape_ascii().to_string()
+        };
+        let (expected, received) = (show(&expected.output), show(received));
+        return Err(format!("byte {at}: expected {expected}, received {received}"));
+    }
+    Ok(())
+}
+
 /// Checks that the time in a reply is that of its writing: between the request and now.
-fn check_time(model: &[u8], reply: &[u8], asked: u64, now: u64) -> Result<(), String> {
+pub fn check_time(model: &[u8], reply: &[u8], asked: u64, now: u64) -> Result<(), String> {
     let at = |byte| model.iter().position(|other| *other == byte);
     let text = |at: usize, bytes| String::from_utf8_lossy(&reply[at..at + bytes]).into_owned();
     let Some(date) = at(DATE).map(|at| text(at, DATE_BYTES)) else {
