@@ -24,7 +24,10 @@ mod under_load;
 mod usage;
 pub use contender::{
     attached::{NotFound, change_of, find_server},
-    container::{Container, container_engine, engine_trouble, image_id},
+    container::{
+        Container, ContainerOptions, InContainer, container_engine, engine_trouble, has_image,
+        image_id,
+    },
     ownership::{ForeignProcess, Ownership},
     ready::{NotReady, Ready},
     roles::{Ended, NotStarted, Role, RoleLaunch, Roles},
