@@ -35,6 +35,7 @@ pub use contender::{
     running_url::{RunningUrl, is_url, named_url},
     stop_report::{Ending, StopReport, background, last_words},
     supervise::supervise,
+    ulimits::ulimit_names,
     wire::{Exited, Launch},
 };
 pub use group::{

@@ -4,11 +4,11 @@
 //! forwards SIGTERM, and ends with the container.
 
 use crate::{
+    contender::ulimits,
     group::cgroup::{Cgroup, Version},
     machine::on_path::find_on_path,
     process::tree::{Process, named},
 };
-use rustix::process::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,
@@ -20,8 +20,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Maximum number of processes of a container.
-const PROCESSES: u64 = 32_768;
 /// How long an engine may take to create a container after its client was killed.
 const AGAIN: Duration = Duration::from_millis(500);
 
@@ -57,7 +55,7 @@ pub struct ContainerOptions {
     /// Files and folders that it sees, read-only: their paths on this machine, and in the container. No path
     /// contains a colon, which separates them for the engine.
     pub mounts: Vec<(PathBuf, PathBuf)>,
-    /// Limits of its processes (setrlimit(2)) by name, soft and hard alike; `None`: no limit.
+    /// Limits of its processes (setrlimit(2)) by name, soft and hard alike; `None`: as high as possible.
     pub ulimits: BTreeMap<String, Option<u64>>,
     /// Whether its processes may make all system calls. Otherwise the engine's profile applies.
     pub unconfined: bool,
@@ -124,8 +122,7 @@ impl Container {
     }
 
     /// Returns the command that runs it, on the host's network. Its limit on open files is that of this process;
-    /// its limit on processes is the hard limit of this process, at most 32,768. By default, engines raise some
-    /// limits, which not every user may do.
+    /// its limit on processes is the hard limit of this process, at most 32,768.
     pub fn command(&self, what: InContainer<'_>) -> Vec<String> {
         let InContainer { image, words, run, cpus, env, options } = what;
         let mut command = vec![
@@ -136,7 +133,7 @@ impl Container {
             "--network=host".into(),
             format!("--volume={0}:{0}", run.display()),
         ];
-        command.extend(ulimits(&options.ulimits));
+        command.extend(ulimits::options(&self.engine, &options.ulimits));
         for (from, to) in &options.mounts {
             command.push(format!("--volume={}:{}:ro", from.display(), to.display()));
         }
@@ -201,22 +198,6 @@ impl Container {
     }
 }
 
-/// Returns the options of an engine for the limits of a container: those of this process, and the `own` ones in
-/// place of them.
-fn ulimits(own: &BTreeMap<String, Option<u64>>) -> Vec<String> {
-    let files = getrlimit(Resource::Nofile);
-    let processes = getrlimit(Resource::Nproc).maximum.unwrap_or(PROCESSES).min(PROCESSES);
-    let mut limits = BTreeMap::from([
-        ("nofile", (files.current, files.maximum)),
-        ("nproc", (Some(processes), Some(processes))),
-    ]);
-    limits.extend(own.iter().map(|(name, limit)| (name.as_str(), (*limit, *limit))));
-    let number = |n: Option<u64>| n.map_or("-1".to_owned(), |n| n.to_string());
-    let written =
-        |(name, (soft, hard))| format!("--ulimit={name}={}:{}", number(soft), number(hard));
-    limits.into_iter().map(written).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -257,7 +238,7 @@ mod tests {
             ulimits: [("memlock".to_owned(), None), ("nofile".to_owned(), Some(9))].into(),
             unconfined: true,
         };
-        let command = command_of(&Container::new("podman".into()), &options);
+        let command = command_of(&Container::new("/usr/bin/docker".into()), &options);
         let image = command.iter().position(|word| word == "x:1").unwrap();
         for word in [
             "--volume=/srv/a b:/data:ro",

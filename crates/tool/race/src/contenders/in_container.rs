@@ -1,30 +1,11 @@
 //! The keys of a manifest that apply only to containers: what a container sees, and what its processes may do.
 
-use regatta_host::ContainerOptions;
+use regatta_host::{ContainerOptions, ulimit_names};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Component, Path, PathBuf},
 };
-
-/// The limits that podman and docker know (setrlimit(2)).
-const ULIMITS: [&str; 15] = [
-    "core",
-    "cpu",
-    "data",
-    "fsize",
-    "locks",
-    "memlock",
-    "msgqueue",
-    "nice",
-    "nofile",
-    "nproc",
-    "rss",
-    "rtprio",
-    "rttime",
-    "sigpending",
-    "stack",
-];
 
 /// A file or folder that a container sees, read-only.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,7 +17,7 @@ pub struct Mount {
     pub to: PathBuf,
 }
 
-/// A limit of the processes in a container, soft and hard alike; `None`: no limit.
+/// A limit of the processes in a container, soft and hard alike; `None`: as high as possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "Written")]
 pub struct Ulimit(pub Option<u64>);
@@ -109,11 +90,11 @@ impl ContainerKeys<'_> {
                 return Err(format!("`mounts` of {name}: {to} is mounted twice; remove one"));
             }
         }
-        match self.ulimits.keys().find(|limit| !ULIMITS.contains(&limit.as_str())) {
+        match self.ulimits.keys().find(|limit| ulimit_names().all(|name| name != limit.as_str())) {
             None => Ok(()),
             Some(wrong) => Err(format!(
                 "`ulimits` of {name}: there is no limit {wrong:?}; expected one of {}",
-                ULIMITS.join(", ")
+                ulimit_names().collect::<Vec<_>>().join(", ")
             )),
         }
     }

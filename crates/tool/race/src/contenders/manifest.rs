@@ -51,7 +51,8 @@ pub struct Manifest {
     /// Files and folders that its container sees, read-only: `{ from = "items.json", to = "/data/items.json" }`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mounts: Vec<Mount>,
-    /// Limits of the processes in its container, by the names of docker: a number, or `"unlimited"`.
+    /// Limits of the processes in its container, by the names of docker: a number, or `"unlimited"`, which is as
+    /// high as the engine may set it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub ulimits: BTreeMap<String, Ulimit>,
     /// `"unconfined"`: the processes in its container may make all system calls. Absent: those of the
