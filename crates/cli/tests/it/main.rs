@@ -16,6 +16,7 @@ mod http;
 mod http2;
 mod http_requests;
 mod hub;
+mod import;
 mod lies;
 mod load;
 mod machines;

@@ -7,7 +7,7 @@ use crate::{
             serves_otherwise,
         },
         contest::{Contest, SHORTEST_WINDOW},
-        elsewhere, heads, over,
+        elsewhere, fixed_port, heads, over,
     },
     contenders::{find_contenders::Contender, manifest::Manifest, nearest::hint},
 };
@@ -247,6 +247,7 @@ pub fn prepare(
     if server.is_some() {
         elsewhere::check(&asked).map_err(PrepareError)?;
     }
+    fixed_port::check(&asked).map_err(PrepareError)?;
     Ok(asked)
 }
 
