@@ -419,6 +419,15 @@ impl Census {
         history.map(|history| what(&history))
     }
 
+    /// The messages of a room that are kept now, also without members.
+    pub fn history(&self, room: &RoomName) -> Option<Arc<RoomHistory>> {
+        let rooms = self.rooms();
+        match rooms.get(room) {
+            Some(here) => here.history.clone(),
+            None => self.histories.kept(room),
+        }
+    }
+
     /// Whether a room has members, and its messages are kept.
     pub fn keeps(&self, room: &RoomName) -> bool {
         let is_kept = |here: &Room| here.history.is_some();

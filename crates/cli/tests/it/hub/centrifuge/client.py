@@ -104,22 +104,15 @@ async def main(url, secret):
     await fails(bob.rpc("x", {}), 108)
 
     # The connection is cut, and something is sent meanwhile.
-    assert len(tokens) >= 1
     await ann._conn.close()
     for n in range(2, 5):
         await bob.publish("red", {"n": n})
         await bobs.expect("publication", {"n": n}, n)
     got = []
-    while len(got) < 3 or not any(event[0] == "subscribed" for event in got):
-        event = await asyncio.wait_for(red.events.get(), WITHIN)
-        if event[0] in ("subscribed", "publication"):
-            got.append(event)
-        if len([event for event in got if event[0] == "publication"]) == 3 and got[0][0] == "publication":
-            # All came before the connection was noticed to be lost.
-            break
-    numbers = [event[2] for event in got if event[0] == "publication"]
-    assert numbers == [2, 3, 4], got
-    assert all(event == ("subscribed", True, True) for event in got if event[0] == "subscribed"), got
+    while sum(event[0] == "publication" for event in got) < 3:
+        got.append(await asyncio.wait_for(red.events.get(), WITHIN))
+    assert [event[2] for event in got if event[0] == "publication"] == [2, 3, 4], got
+    assert ("subscribed", True, True) in got, got
 
     # A token for one room, and both kinds of tokens are renewed.
     own = Heard()

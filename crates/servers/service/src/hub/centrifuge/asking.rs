@@ -6,13 +6,13 @@ use super::{
     commands::room,
     reply::Answer,
     request::History,
-    subscription::Subscription,
 };
 use crate::hub::{
     access::Rights,
     api::Publication,
     census::{Person, client_info},
     history::Page,
+    rooms::RoomTerms,
 };
 use regatta_engine::RoomName;
 use serde_json::value::RawValue;
@@ -49,8 +49,8 @@ impl Client {
 
     fn people(&self, channel: &str) -> Result<Vec<(usize, Arc<Person>)>, Refusal> {
         let room = room(channel)?;
-        let subscription = self.subscribed(&room, |rights| rights.sees)?;
-        if !subscription.terms.presence {
+        let terms = self.allowed(&room, |rights| rights.sees)?;
+        if !terms.presence {
             return Err(Failure::NOT_AVAILABLE.into());
         }
         Ok(self.census.people(&room))
@@ -62,9 +62,14 @@ impl Client {
         request: &History<'_>,
     ) -> Result<Answer, Refusal> {
         let room = room(&request.channel)?;
-        let subscription = self.subscribed(&room, |rights| rights.reads)?;
-        let Some(history) = subscription.presence.history() else {
-            return Err(Failure::NOT_AVAILABLE.into());
+        let is_kept = self.allowed(&room, |rights| rights.reads)?.history.are_kept();
+        let Some(history) = self.census.history(&room) else {
+            if !is_kept {
+                return Err(Failure::NOT_AVAILABLE.into());
+            }
+            // Nothing was sent there. Only a member or a message makes a history, so none has an epoch.
+            let (publications, epoch) = (Vec::new(), String::new());
+            return Ok(Answer::History { publications, offset: 0, epoch });
         };
         let (most, bytes) = LONGEST_PAGE;
         let page = Page {
@@ -82,13 +87,18 @@ impl Client {
         Ok(Answer::History { publications, offset: position.offset, epoch })
     }
 
-    /// The subscription of a room in which the client may ask.
-    fn subscribed(
+    /// What holds in a room about which the client may ask: as its subscription there or its token allows.
+    fn allowed(
         &self,
         room: &RoomName,
         may: impl Fn(Rights) -> bool,
-    ) -> Result<&Subscription, Failure> {
-        let subscription = self.rooms.get(room).filter(|one| may(one.rights));
-        subscription.ok_or(Failure::PERMISSION_DENIED)
+    ) -> Result<&RoomTerms, Failure> {
+        let subscription = self.rooms.get(room);
+        let of_token = || self.identity.as_ref()?.scope.rights(room.as_str());
+        let rights = subscription.map(|one| one.rights).or_else(of_token);
+        if !rights.is_some_and(may) {
+            return Err(Failure::PERMISSION_DENIED);
+        }
+        Ok(subscription.map_or(self.settings.terms(room.as_str()), |one| &one.terms))
     }
 }

@@ -60,7 +60,7 @@ impl Session for Connection {
             Kind::Client(client) => client.on_bytes(&mut turn(context), bytes),
             Kind::Member(member) => {
                 let flow = member.on_bytes(&mut of_member(context), bytes);
-                if !member.is_handed_over() {
+                if flow != Flow::Continue || !member.is_handed_over() {
                     return flow;
                 }
                 self.hand_over(context)

@@ -128,7 +128,6 @@ fn commands_that_fail_have_the_codes_of_centrifugo() {
         (json!({"subscribe": {"channel": "b", "type": 1}}), 108),
         (json!({"publish": {"channel": "news", "data": 1}}), 103),
         (json!({"publish": {"channel": "a"}}), 107),
-        (json!({"presence": {"channel": "b"}}), 103),
         (json!({"presence": {"channel": "quiet"}}), 108),
         (json!({"presence_stats": {"channel": "quiet"}}), 108),
         (json!({"history": {"channel": "a"}}), 108),

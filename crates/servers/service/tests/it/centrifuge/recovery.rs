@@ -137,4 +137,11 @@ fn the_history_is_read_forwards_and_backwards() {
     assert_eq!(history(json!({"limit": 9, "since": {"offset": 3, "epoch": ""}})).1, [4, 5]);
     assert_eq!(history(json!({"limit": 9, "since": {"offset": 1}})).0, 112);
     assert_eq!(history(json!({"limit": 9, "since": {"offset": 3, "epoch": "other"}})).0, 112);
+    // Also of rooms in which the client is not.
+    let mut bob = cores.client(1);
+    for (channel, messages) in [("red", 3), ("never", 0)] {
+        let history = json!({"history": {"channel": channel, "limit": 9}});
+        let reply = cores.asks(&mut bob, history);
+        assert_eq!(reply["history"]["publications"].as_array().map(Vec::len), Some(messages));
+    }
 }

@@ -80,6 +80,7 @@ fn a_token_allows_what_it_names() {
         ("publish", "other", Some(103)),
         ("presence", "news", None),
         ("presence", "chat:1", Some(103)),
+        ("presence", "other", Some(103)),
         ("history", "news", Some(103)),
     ] {
         let reply = cores.asks(&mut ann, json!({command: {"channel": channel, "data": 1}}));
