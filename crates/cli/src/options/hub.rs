@@ -107,6 +107,10 @@ pub struct HubArgs {
     /// Echo every message at /echo unchanged, for WebSocket conformance suites
     #[arg(long)]
     echo: bool,
+    /// Let client libraries of Centrifugo connect at /connection/websocket, in JSON: a connection may be in
+    /// several rooms. On percore, uring, epoll, poll and select
+    #[arg(long)]
+    centrifuge: bool,
     /// Ping a member that has been silent for this long; must be less than --idle-timeout. 0s: no
     /// pings. Default: 20s, or a third of --idle-timeout if that is less
     #[arg(long, value_parser = duration, value_name = "TIME")]
@@ -264,6 +268,7 @@ impl HubArgs {
             page: self.page,
             deflate: self.deflate,
             echo: self.echo,
+            centrifuge: self.centrifuge,
             ping: match self.ping_after {
                 Some(after) => (!after.is_zero()).then_some(after),
                 None => usual.ping.map(|after| after.min(idle / 3)),

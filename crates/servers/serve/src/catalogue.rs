@@ -284,6 +284,21 @@ pub fn check_hub(settings: &HubSettings, model: Model, host: &Host) -> Result<()
                        once; leave the option out, or use percore, uring, cluster or epoll";
         return Err(ServeError::NoOption { model: name, service, option: "--drain", because });
     }
+    let engine =
+        matches!(model, Model::Select | Model::Poll | Model::Epoll | Model::Percore | Model::Uring);
+    if settings.centrifuge && !engine {
+        let (option, because) = match model {
+            Model::Cluster => (
+                "--centrifuge",
+                "its processes do not know each other's members; leave the option out, or use percore or uring",
+            ),
+            _ => (
+                "--centrifuge",
+                "a connection can be in one room only there; leave the option out, or use percore or uring",
+            ),
+        };
+        return Err(ServeError::NoOption { model: name, service, option, because });
+    }
     if let Some(option) = history_option(settings).filter(|_| model == Model::Cluster) {
         let because = "its processes have no memory in common, in which a room could keep its messages in one \
                        order; leave the option out, or use percore or uring";

@@ -252,6 +252,21 @@ impl<S: Session<Job = Never>> Session for TlsSession<S> {
         }
     }
 
+    fn on_room_push(
+        &mut self,
+        now: Now,
+        room: &RoomName,
+        push: &S::Push,
+        out: &mut Vec<u8>,
+    ) -> PushOutcome {
+        let start = out.len();
+        let heard = self.inner.on_room_push(now, room, push, out);
+        match self.seal(out, start, heard == PushOutcome::Close) {
+            true => heard,
+            false => PushOutcome::Close,
+        }
+    }
+
     fn on_overrun(&mut self, out: &mut Vec<u8>) {
         let start = out.len();
         self.inner.on_overrun(out);
@@ -264,6 +279,10 @@ impl<S: Session<Job = Never>> Session for TlsSession<S> {
 
     fn on_close(&mut self) -> Option<S::Push> {
         self.inner.on_close()
+    }
+
+    fn on_exit(&mut self, room: &RoomName) -> Option<S::Push> {
+        self.inner.on_exit(room)
     }
 
     fn on_alarm(&mut self, context: &mut Context<'_, Self>) -> Flow {

@@ -56,6 +56,19 @@ pub trait Session: Sized + 'static {
         PushOutcome::Missed
     }
 
+    /// Like [`Session::on_push`], with the room: for sessions that [enter](Post::Enter) several. Called instead of it,
+    /// on engines.
+    #[inline]
+    fn on_room_push(
+        &mut self,
+        now: Now,
+        _room: &RoomName,
+        push: &Self::Push,
+        out: &mut Vec<u8>,
+    ) -> PushOutcome {
+        self.on_push(now, push, out)
+    }
+
     /// Called when the pushes queued for this session exceed [`SessionFactory::bounds`] with
     /// [`Policy::Close`], on a model that queues pushes outside of the session. Appends its last
     /// message to `out`. Called only if [`Session::SENDS_CLOSE_REASON`].
@@ -71,6 +84,12 @@ pub trait Session: Sized + 'static {
     /// Called once if the session can post: when the connection is gone, for any reason, or when it
     /// leaves its room because it closes. Nothing can be written any longer. Returns what is pushed to the others in its room.
     fn on_close(&mut self) -> Option<Self::Push> {
+        None
+    }
+
+    /// Called when the connection is gone, for each room that it had [entered](Post::Enter). Returns what is pushed to the
+    /// others in this room.
+    fn on_exit(&mut self, _room: &RoomName) -> Option<Self::Push> {
         None
     }
 
@@ -173,8 +192,14 @@ pub enum Post<P> {
     /// Joins a room: from now on it receives what others in the room post. Ignored if it is already
     /// in a room.
     Join(RoomName),
-    /// Leaves its room.
+    /// Leaves its room, and all that it has entered.
     Leave,
+    /// Enters one of several rooms: from now on it receives what others in this room post, too, as
+    /// [`Session::on_room_push`]. Ignored if it is already in this room. Only on engines: no other model has sessions in
+    /// several rooms.
+    Enter(RoomName),
+    /// Leaves a room that it has entered.
+    Exit(RoomName),
     /// Every other session in its room, on every core, receives this; in the lobby, if it is in no
     /// room. The posts of one sender arrive in order.
     Others(P),

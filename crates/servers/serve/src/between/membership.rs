@@ -154,7 +154,8 @@ impl<B: Bell, P: Push> Membership<B, P> {
                 drop(rooms);
                 self.seat = Some((room, key));
             }
-            Post::Join(_) => {}
+            // Only engines have sessions in several rooms.
+            Post::Join(_) | Post::Enter(_) | Post::Exit(_) => {}
             Post::Leave => {
                 self.leave();
                 lock(&self.inbox.pushes).clear();

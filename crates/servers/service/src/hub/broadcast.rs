@@ -35,7 +35,7 @@ enum Kind {
     /// A message of a member.
     #[default]
     Message,
-    /// A message of a backend.
+    /// A message of a backend, or of a member whose engine does not count for how many it is queued.
     OfBackend,
     /// A presence note. Another process frames it again, with its own number of members.
     Note(Note),
@@ -92,7 +92,7 @@ impl Broadcast {
         if let Kind::Dismissal(dismissal) = &self.0.kind { Some(dismissal) } else { None }
     }
 
-    /// Whether it is a message of a backend.
+    /// Whether its deliveries are counted one by one: it is a message of a backend, for example.
     pub(super) fn is_of_backend(&self) -> bool {
         matches!(self.0.kind, Kind::OfBackend)
     }
@@ -143,16 +143,18 @@ impl Broadcast {
         self.0.position
     }
 
-    /// The payload of a message that is [kept](Broadcast::kept); empty for others.
+    /// The payload of a message; empty for others.
     pub(super) fn payload(&self) -> &[u8] {
-        let Some(Position { offset, .. }) = self.0.position else { return b"" };
+        if !matches!(self.0.kind, Kind::Message | Kind::OfBackend) {
+            return b"";
+        }
         // A frame of a server is not masked (RFC 6455, 5.2).
         let header = match self.0.plain[1] {
             126 => 4,
             127 => 10,
             _ => 2,
         };
-        payload_of(&self.0.plain[header..], offset)
+        payload_of(&self.0.plain[header..], self.0.position.map(|position| position.offset))
     }
 
     /// The memory that it is charged for, in bytes.
@@ -190,7 +192,7 @@ impl Push for Broadcast {
 impl Wire for Broadcast {
     fn write(&self, out: &mut Vec<u8>) {
         let Frames { plain, compressed, .. } = &*self.0;
-        if let Some(Note { change, number, name }) = self.note() {
+        if let Some(Note { change, number, name, .. }) = self.note() {
             out.push(if *change == Change::Joined { IN } else { OUT });
             out.extend_from_slice(&(*number as u64).to_le_bytes());
             out.extend_from_slice(name.as_deref().unwrap_or_default().as_bytes());
@@ -222,6 +224,7 @@ impl Wire for Broadcast {
                     change: if *kind == IN { Change::Joined } else { Change::Left },
                     number: u64::from_le_bytes(*number) as usize,
                     name: (!name.is_empty()).then(|| name.into()),
+                    info: None,
                 };
                 Frames { kind: Kind::Note(note), ..Frames::default() }
             }
@@ -235,6 +238,7 @@ impl Wire for Broadcast {
 mod tests {
     use super::*;
     use crate::hub::history::Epoch;
+    use regatta_proto::websocket::CloseCode;
 
     #[test]
     fn a_broadcast_crosses_processes_unchanged() {
@@ -280,7 +284,16 @@ mod tests {
                 assert!(kept.frame(false)[..at].ends_with(text.as_bytes()));
             }
         }
-        assert_eq!(Broadcast::new("1", false, &Arc::default()).payload(), b"");
+        assert_eq!(Broadcast::new("1", false, &Arc::default()).payload(), b"1");
+        let order = Dismissal {
+            user: String::new(),
+            number: None,
+            spared: Vec::new(),
+            code: CloseCode(3503),
+            reason: String::new(),
+            only_leaves: false,
+        };
+        assert_eq!(Broadcast::dismiss(Arc::new(order)).payload(), b"");
         let (long, position) =
             (format!("[{}]", " ".repeat(200)), Position { epoch: Epoch(7), offset: 1 });
         let kept = Broadcast::kept(&long, position, false, true, &Arc::default());
@@ -290,7 +303,7 @@ mod tests {
     #[test]
     fn a_presence_note_crosses_processes_without_a_frame() {
         for (change, name) in [(Change::Joined, None), (Change::Left, Some("\u{fc}\"".into()))] {
-            let note = Note { change, number: 70_000, name };
+            let note = Note { change, number: 70_000, name, info: None };
             let mut bytes = Vec::new();
             Broadcast::presence(note.clone(), 5, &Arc::default()).write(&mut bytes);
             let heard = Broadcast::read(&bytes).unwrap();

@@ -14,6 +14,7 @@ use crate::{
     prometheus::{Exposition, label},
 };
 use regatta_engine::{Counter, Memory, PolicyCounts, RoomName};
+use serde::Serialize;
 use serde_json::value::RawValue;
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -27,6 +28,9 @@ use std::{
 
 /// Maximum length of a room's or member's name, in bytes.
 pub(super) const LONGEST_NAME: usize = 128;
+
+/// The lowest number of a connection that may be in several rooms.
+const CONNECTIONS: usize = 1 << 48;
 
 /// Maximum numbers of members and rooms.
 #[derive(Clone, Copy, Debug)]
@@ -105,6 +109,8 @@ pub(super) struct Person {
     pub info: Option<Box<RawValue>>,
     /// The name that it chose.
     pub name: Option<Arc<str>>,
+    /// The number of its connection, if that may be in several rooms. It has this number in each of them.
+    pub connection: Option<usize>,
 }
 
 /// The members of a hub, and its counters.
@@ -114,13 +120,17 @@ pub(super) struct Census {
     joins: Mutex<Bucket>,
     /// Orders of backends for members whose connections are still open. These are no longer in `rooms`. Only locked
     /// while `rooms` is.
-    dismissed: Mutex<HashMap<usize, Arc<Dismissal>>>,
+    dismissed: Mutex<HashMap<(usize, RoomName), Arc<Dismissal>>>,
     /// Of rooms whose messages are kept. They are opened, closed and freed only while `rooms` is locked.
     pub histories: Histories,
     /// Several processes have members. Those of others are known only from the notes they post.
     apart: bool,
     /// Whether all members are listed, not only those with a name.
     lists_all: bool,
+    /// Whether notes say who a member is, in JSON.
+    pub describes: bool,
+    /// Connections that may be in several rooms.
+    connections: Counter,
     members: Counter,
     entered: Counter,
     refused: Counter,
@@ -172,7 +182,8 @@ impl Presence {
     /// Creates the note that this member joined or left.
     pub fn note(&self, change: Change) -> Note {
         let name = self.person.as_ref().and_then(|person| person.name.clone());
-        Note { change, number: self.number, name }
+        let info = self.census.describes.then(|| self.info().into());
+        Note { change, number: self.number, name, info }
     }
 
     /// Whether its room may receive one more broadcast now. The rate is that of the newest join, for all of its members:
@@ -181,6 +192,12 @@ impl Presence {
         let Some(rate) = NonZeroU32::new(self.rate.load(Relaxed)) else { return true };
         let mut rooms = self.census.rooms();
         rooms.get_mut(&self.room).is_none_or(|room| room.broadcasts.take(rate, now))
+    }
+
+    /// Who it is, in JSON.
+    pub fn info(&self) -> String {
+        let nobody = Person::default();
+        client_info(self.number, self.person.as_deref().unwrap_or(&nobody))
     }
 
     /// The messages of its room, if they are kept.
@@ -201,14 +218,14 @@ impl Presence {
     /// The order of a backend to disconnect this member, if one was given.
     pub fn dismissal(&self) -> Option<Arc<Dismissal>> {
         let _rooms = self.census.rooms();
-        self.census.dismissed().get(&self.number).cloned()
+        self.census.dismissed().get(&(self.number, self.room.clone())).cloned()
     }
 
     /// Removes the member from its room, before it is dropped.
     pub fn leave(&mut self) {
         if !std::mem::replace(&mut self.has_left, true) {
             let mut rooms = self.census.rooms();
-            if self.census.dismissed().remove(&self.number).is_none() {
+            if self.census.dismissed().remove(&(self.number, self.room.clone())).is_none() {
                 self.census.members.take_back();
                 self.census.remove(&mut rooms, &self.room, self.number);
             }
@@ -218,7 +235,8 @@ impl Presence {
     /// Returns the number of the other members in the room.
     pub fn others(&self) -> usize {
         let rooms = self.census.rooms();
-        let is_counted = !self.has_left && !self.census.dismissed().contains_key(&self.number);
+        let is_counted = !self.has_left
+            && !self.census.dismissed().contains_key(&(self.number, self.room.clone()));
         let members = rooms.get(&self.room).map_or(0, |room| room.members);
         members.saturating_sub(usize::from(is_counted))
     }
@@ -231,6 +249,33 @@ impl Presence {
         let names = people.filter_map(|person| person.name.clone()).take(most);
         (room.map_or(0, |room| room.members), names.collect())
     }
+}
+
+/// Who a member is, in JSON.
+#[derive(Serialize)]
+struct ClientInfo<'a> {
+    client: String,
+    user: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conn_info: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chan_info: Option<ChosenName<'a>>,
+}
+
+#[derive(Serialize)]
+struct ChosenName<'a> {
+    name: &'a str,
+}
+
+/// Who the member with this number is, in JSON: as backends see it.
+pub(super) fn client_info(number: usize, person: &Person) -> String {
+    let info = ClientInfo {
+        client: number.to_string(),
+        user: person.user(),
+        conn_info: person.info.as_deref(),
+        chan_info: person.name.as_deref().map(|name| ChosenName { name }),
+    };
+    serde_json::to_string(&info).expect("it has a form in JSON")
 }
 
 impl Person {
@@ -256,6 +301,8 @@ impl Census {
             histories: Histories::default(),
             apart: true,
             lists_all: false,
+            describes: false,
+            connections: Counter::default(),
             members: counter()?,
             entered: counter()?,
             refused: counter()?,
@@ -275,7 +322,7 @@ impl Census {
         self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn dismissed(&self) -> MutexGuard<'_, HashMap<usize, Arc<Dismissal>>> {
+    fn dismissed(&self) -> MutexGuard<'_, HashMap<(usize, RoomName), Arc<Dismissal>>> {
         self.dismissed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -318,7 +365,8 @@ impl Census {
             self.refused.add(1);
             return Err(full);
         }
-        let number = self.entered.add(1);
+        let entered = self.entered.add(1);
+        let number = person.as_ref().and_then(|person| person.connection).unwrap_or(entered);
         let person = person.map(Arc::new);
         let lists = self.lists_all || person.as_ref().is_some_and(|person| person.name.is_some());
         let listed = lists.then(|| person.clone().unwrap_or_default());
@@ -336,6 +384,17 @@ impl Census {
         let (census, rate) = (Arc::clone(self), Arc::clone(&here.rate));
         let (room, history) = (room.clone(), here.history.clone());
         Ok(Presence { census, room, person, number, rate, history, has_left: false })
+    }
+
+    /// The number of a new connection that may be in several rooms. No member has it.
+    pub fn connect(&self) -> usize {
+        CONNECTIONS + self.connections.add(1)
+    }
+
+    /// Whether a room may receive one more broadcast now of one who is not in it. `rate`: that of the room.
+    pub fn may_broadcast(&self, room: &RoomName, rate: Option<NonZeroU32>, now: Instant) -> bool {
+        let Some(rate) = rate else { return true };
+        self.rooms().get_mut(room).is_none_or(|room| room.broadcasts.take(rate, now))
     }
 
     /// Calls `what` with the messages of a room for a backend, if they are kept, also without members. `limits`: those
@@ -358,6 +417,15 @@ impl Census {
             None => self.histories.open_idle(room, limits, now),
         };
         history.map(|history| what(&history))
+    }
+
+    /// The messages of a room that are kept now, also without members.
+    pub fn history(&self, room: &RoomName) -> Option<Arc<RoomHistory>> {
+        let rooms = self.rooms();
+        match rooms.get(room) {
+            Some(here) => here.history.clone(),
+            None => self.histories.kept(room),
+        }
     }
 
     /// Whether a room has members, and its messages are kept.
@@ -451,7 +519,7 @@ impl Census {
                 room.people.remove(&number);
                 room.members -= 1;
                 self.members.take_back();
-                self.dismissed().insert(number, Arc::clone(order));
+                self.dismissed().insert((number, name.clone()), Arc::clone(order));
             }
         }
         rooms.retain(|name, room| {
@@ -617,7 +685,8 @@ mod tests {
     /// An order for this user, and for this member, if it is one.
     fn order(user: &str, number: Option<usize>) -> Arc<Dismissal> {
         let (user, reason) = (user.to_owned(), String::new());
-        Arc::new(Dismissal { user, number, spared: Vec::new(), code: CloseCode(3503), reason })
+        let (spared, code) = (Vec::new(), CloseCode(3503));
+        Arc::new(Dismissal { user, number, spared, code, reason, only_leaves: false })
     }
 
     #[test]

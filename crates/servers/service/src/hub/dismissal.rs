@@ -14,6 +14,8 @@ pub(super) struct Dismissal {
     /// The code and the reason of their Close frames.
     pub code: CloseCode,
     pub reason: String,
+    /// A member that is in several rooms only leaves the one of the order.
+    pub only_leaves: bool,
 }
 
 impl Dismissal {
@@ -37,6 +39,7 @@ mod tests {
             spared: spared.to_vec(),
             code: CloseCode(3503),
             reason: String::new(),
+            only_leaves: false,
         };
         assert!(order("ann", None, &[]).is_for(1, "ann"));
         assert!(!order("ann", None, &[]).is_for(1, "bob"));

@@ -29,6 +29,8 @@ const PAGE: Reply<'static> = Reply {
 
 /// The path where messages are echoed unchanged.
 const ECHO: &str = "/echo";
+/// The path of the clients of Centrifugo, where there are several rooms in one connection.
+const CENTRIFUGE: &str = "/connection/websocket";
 
 /// A client whose WebSocket was opened.
 pub(super) struct Entered {
@@ -44,6 +46,23 @@ pub(super) struct Entered {
     pub expires_s: Option<f64>,
     /// The position behind which it wants the messages of its room.
     pub asked: Option<Asked>,
+    /// It speaks the protocol of Centrifugo, and names its rooms and its token later.
+    pub is_of_centrifuge: bool,
+}
+
+impl Entered {
+    /// A client of Centrifugo that is in no room yet.
+    fn of_centrifuge(settings: &Plan) -> Entered {
+        Entered {
+            place: None,
+            terms: Arc::clone(settings.usual()),
+            agreed: None,
+            sends: false,
+            expires_s: None,
+            asked: None,
+            is_of_centrifuge: true,
+        }
+    }
 }
 
 /// Answers a request. Returns the client that entered, if any, and the flow of the connection.
@@ -57,7 +76,8 @@ pub(super) fn answer(
     let date = &Date::at(now.unix_s);
     let room = room(request.path());
     let echoes = settings.echo && request.path() == ECHO;
-    if room.is_none() && !echoes {
+    let is_of_centrifuge = settings.centrifuge && request.path() == CENTRIFUGE;
+    if room.is_none() && !echoes && !is_of_centrifuge {
         match request.method {
             _ if !settings.page || request.path() != "/" => {
                 Reply::not_found().write(request.terms, date, out);
@@ -158,6 +178,9 @@ fn open(
     if !is_allowed(&request.fields, &settings.origins) {
         return Err(Denied::Origin.into());
     }
+    if settings.centrifuge && request.path() == CENTRIFUGE {
+        return Ok((Opening::read(request, None)?, Entered::of_centrifuge(settings)));
+    }
     let admission = settings.access.admits(&request.fields, request.query(), now.unix_s)?;
     let rights = match &room {
         Some(room) => admission.scope.rights(room.as_str()),
@@ -189,7 +212,8 @@ fn open(
         }
     };
     let terms = Arc::clone(terms);
-    Ok((opening, Entered { place, terms, agreed, sends, expires_s, asked }))
+    let is_of_centrifuge = false;
+    Ok((opening, Entered { place, terms, agreed, sends, expires_s, asked, is_of_centrifuge }))
 }
 
 /// Who a client is; `None` if nothing is known of it. It chooses a name if members are announced, except where they may
@@ -207,7 +231,7 @@ fn person(admission: Admission, query: Option<&str>, terms: &RoomTerms) -> Optio
     if name.is_none() && user.is_none() && info.is_none() {
         return None;
     }
-    Some(Person { user: user.map(Into::into), info, name })
+    Some(Person { user: user.map(Into::into), info, name, connection: None })
 }
 
 /// The policy of the page: it loads nothing, and connects only to this hub.

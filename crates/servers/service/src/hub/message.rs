@@ -98,11 +98,11 @@ pub fn write_kept(payload: &str, offset: u64, out: &mut Vec<u8>) -> usize {
 const KEPT: &[u8] = br#"{"type":"broadcast","payload":"#;
 const OFFSET: &[u8] = br#","offset":"#;
 
-/// Returns the payload in a frame of [`write_kept`] with this offset, without its header of so many bytes.
-pub fn payload_of(text: &[u8], offset: u64) -> &[u8] {
+/// Returns the payload in the text of [`write_kept`] with this offset, or of [`write_broadcast`].
+pub fn payload_of(text: &[u8], offset: Option<u64>) -> &[u8] {
     let mut digits = itoa::Buffer::new();
-    let end = text.len() - OFFSET.len() - digits.format(offset).len() - 1;
-    &text[KEPT.len()..end]
+    let behind = offset.map_or(0, |offset| OFFSET.len() + digits.format(offset).len());
+    &text[KEPT.len()..text.len() - behind - 1]
 }
 
 /// Appends the frame that says which position a member has: what follows is behind it. `is_recovered`: it has asked for
@@ -152,6 +152,8 @@ pub struct Note {
     /// Unique among the members of all processes.
     pub number: usize,
     pub name: Option<Arc<str>>,
+    /// Who it is, in JSON, if members of this process may ask.
+    pub info: Option<Arc<str>>,
 }
 
 /// Appends the frame that announces that a member joined or left, with the new number of members.

@@ -8,6 +8,7 @@ mod begun;
 mod broadcast;
 mod bucket;
 mod census;
+mod centrifuge;
 mod compress;
 mod dismissal;
 mod door;
@@ -28,8 +29,8 @@ pub use access::{Access, InvalidKeySet, InvalidOrigin, Jwt, Origin};
 pub use api::keys::Api;
 pub use broadcast::Broadcast;
 pub use census::Limits;
+pub use centrifuge::Connection;
 pub use history::HistoryLimits;
-pub use member::Member;
 pub use message::{MalformedMessage, Message};
 pub use metrics::Metrics;
 pub use rooms::{InvalidPattern, Publish, RoomPattern, RoomRule};
@@ -38,6 +39,7 @@ pub use settings::Settings;
 use census::Census;
 use history::Histories;
 use live::Live;
+use member::Member;
 use regatta_engine::{
     Bounds, Counter, Memory, Now, Policy, PolicyCounts, RoomName, SessionFactory,
 };
@@ -62,7 +64,8 @@ impl Default for Hub {
 impl Hub {
     /// Creates an empty hub with these settings.
     pub fn new(settings: Settings) -> Hub {
-        let census = Census::new(settings.api.is_some());
+        let mut census = Census::new(settings.api.is_some() || settings.centrifuge);
+        census.describes = settings.centrifuge;
         Hub::with(settings, census)
     }
 
@@ -138,10 +141,10 @@ impl Hub {
 }
 
 impl SessionFactory for Hub {
-    type Session = Member;
+    type Session = Connection;
 
-    fn session(&self, now: Now) -> Member {
-        Member::new(&self.live, &self.census, now)
+    fn session(&self, now: Now) -> Connection {
+        Connection::new(Member::new(&self.live, &self.census, now))
     }
 
     fn bounds(&self, room: &RoomName) -> Bounds {

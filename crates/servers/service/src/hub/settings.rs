@@ -39,6 +39,8 @@ pub struct Settings {
     pub deflate: bool,
     /// Whether `/echo` echoes every message unchanged, for tests of the WebSocket protocol itself.
     pub echo: bool,
+    /// Whether clients of Centrifugo may connect at `/connection/websocket`.
+    pub centrifuge: bool,
     /// A member that has been silent for this long is sent a ping, which any client answers with a
     /// pong. `None`: no pings.
     pub ping: Option<Duration>,
@@ -66,6 +68,7 @@ impl Default for Settings {
             page: false,
             deflate: false,
             echo: false,
+            centrifuge: false,
             ping: Some(Duration::from_secs(20)),
             silence: Duration::from_secs(60),
             backlog: Bounds {

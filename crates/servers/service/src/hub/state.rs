@@ -15,6 +15,8 @@ pub(super) enum State {
         echoes: bool,
         next_ticket: u64,
     },
+    /// The client speaks the protocol of Centrifugo: another session goes on with what it has sent.
+    HandedOver,
     /// The input has ended, but broadcasts or results are pending. A Close frame with this code
     /// follows them.
     Leaving {

@@ -5,7 +5,7 @@ use regatta_engine::{
     Conn, Context, Core, Flow, Limits, Next, Now, Policy, Post, Session, SessionFactory, Sessions,
 };
 use regatta_proto::websocket::Frame;
-use regatta_service::hub::{Api, Hub, Member, Publish, RoomRule, Settings};
+use regatta_service::hub::{Api, Connection, Hub, Publish, RoomRule, Settings};
 use std::{num::NonZeroU32, sync::Arc, time::Instant};
 
 const KEY: &str = "a-key-of-a-backend";
@@ -187,9 +187,9 @@ fn a_disconnected_member_is_not_listed_although_its_connection_is_open() {
 
 /// A session without its engine: what it has posted is not carried out yet.
 struct Alone {
-    member: Member,
+    member: Connection,
     out: Vec<u8>,
-    posts: Vec<Post<<Member as Session>::Push>>,
+    posts: Vec<Post<<Connection as Session>::Push>>,
 }
 
 impl Alone {
@@ -197,7 +197,10 @@ impl Alone {
         Alone { member: hub.session(now()), out: Vec::new(), posts: Vec::new() }
     }
 
-    fn call(&mut self, what: impl FnOnce(&mut Member, &mut Context<'_, Member>) -> Flow) -> Flow {
+    fn call(
+        &mut self,
+        what: impl FnOnce(&mut Connection, &mut Context<'_, Connection>) -> Flow,
+    ) -> Flow {
         let Alone { member, out, posts } = self;
         what(member, &mut Context { now: now(), local: &mut (), out, posts })
     }

@@ -80,7 +80,10 @@ impl<F: SessionFactory> Sessions<F> {
                 Post::Join(room) => self.members.join(conn, room),
                 Post::Leave => {
                     self.members.leave(conn);
+                    self.members.exit_all(conn);
                 }
+                Post::Enter(room) => self.members.enter(conn, room),
+                Post::Exit(room) => self.members.exit(conn, &room),
                 Post::Others(push) => {
                     let room = self.members.room(conn);
                     self.post(room, push, conn, effects);
@@ -168,7 +171,7 @@ impl<F: SessionFactory> Sessions<F> {
                 effects.abort(conn);
                 continue;
             }
-            let heard = session.on_push(now, push, out);
+            let heard = session.on_room_push(now, room, push, out);
             let flow = if heard == PushOutcome::Close { Flow::Close } else { Flow::Continue };
             follow(conn, flow, session, effects);
             effects.pushed(conn);
@@ -246,6 +249,13 @@ impl<F: SessionFactory> Engine for Sessions<F> {
             if let Some((room, push)) = self.members.leave(conn).zip(push) {
                 self.push(&room, &push, None, effects);
                 effects.post(Letter::Push(room, push));
+            }
+            for room in self.members.exit_all(conn) {
+                let session = self.sessions.get_mut(conn.index()).and_then(Option::as_mut);
+                if let Some(push) = session.and_then(|session| session.on_exit(&room)) {
+                    self.push(&room, &push, None, effects);
+                    effects.post(Letter::Push(room, push));
+                }
             }
         }
         if let Some(place) = self.sessions.get_mut(conn.index()) {

@@ -1,6 +1,6 @@
 //! What is known of a client that may open a WebSocket.
 
-use super::rights::Scope;
+use super::{jwt::LEEWAY, rights::Scope};
 use serde_json::value::RawValue;
 
 /// A client that may open a WebSocket, and what its token says about it.
@@ -14,4 +14,14 @@ pub(in super::super) struct Admission {
     pub expires_s: Option<f64>,
     /// Its rooms.
     pub scope: Scope,
+    /// `channel`: the only room that the token is for.
+    pub channel: Option<String>,
+}
+
+impl Admission {
+    /// How long until the `exp` of its token, in seconds, at least 1; `None` without one.
+    pub fn ttl_s(&self, unix_s: u64) -> Option<u64> {
+        let left = self.expires_s? - LEEWAY as f64 - unix_s as f64;
+        Some((left as u64).max(1))
+    }
 }

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 /// Tolerance for the times in a token, in seconds, because clocks differ.
-const LEEWAY: u64 = 30;
+pub(super) const LEEWAY: u64 = 30;
 
 /// Maximum number of keys with which a token is checked: each takes CPU, and anybody may send one.
 const MOST_TRIED: usize = 4;
@@ -60,6 +60,7 @@ struct Claims {
     nbf: Option<f64>,
     sub: Option<String>,
     info: Option<Box<RawValue>>,
+    channel: Option<String>,
     channels: Option<Vec<String>>,
     caps: Option<Vec<Capability>>,
 }
@@ -153,7 +154,7 @@ impl Jwt {
             }
         }
         let claims = claims.ok_or(why)?;
-        let Claims { exp, nbf, sub, info, channels, caps } = claims;
+        let Claims { exp, nbf, sub, info, channel, channels, caps } = claims;
         let expires_s = exp.map(|exp| exp + LEEWAY as f64);
         if expires_s.is_some_and(|expires| (unix_s as f64) >= expires) {
             return Err(Invalid::Expired);
@@ -161,8 +162,11 @@ impl Jwt {
         if nbf.is_some_and(|nbf| ((unix_s + LEEWAY) as f64) < nbf) {
             return Err(Invalid::NotYet);
         }
-        let scope = Scope { channels, caps };
-        Ok(Admission { user: sub, info, expires_s, scope })
+        let scope = match &channel {
+            Some(channel) => Scope { channels: Some(vec![channel.clone()]), caps: None },
+            None => Scope { channels, caps },
+        };
+        Ok(Admission { user: sub, info, expires_s, scope, channel })
     }
 
     fn claims(&self, token: &str, key: &Key) -> Result<Claims, Invalid> {

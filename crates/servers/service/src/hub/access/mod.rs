@@ -7,10 +7,10 @@ mod origin;
 mod rights;
 
 pub(super) use admission::Admission;
-use invalid::Invalid;
+pub(super) use invalid::Invalid;
 pub use jwt::{InvalidKeySet, Jwt};
 pub use origin::{InvalidOrigin, Origin};
-pub(super) use rights::matches;
+pub(super) use rights::{Rights, Scope, matches};
 
 use regatta_proto::http1::{Fields, Status};
 use std::{borrow::Cow, fmt, sync::Arc};
@@ -66,7 +66,16 @@ impl Access {
         query: Option<&str>,
         unix_s: u64,
     ) -> Result<Admission, Denied> {
-        let token = || token(fields, query).ok_or(Denied::NoToken);
+        self.checks(|| token(fields, query), unix_s)
+    }
+
+    /// Checks whether a client with this token may connect now.
+    pub(super) fn checks<'a>(
+        &self,
+        token: impl Fn() -> Option<Cow<'a, str>>,
+        unix_s: u64,
+    ) -> Result<Admission, Denied> {
+        let token = || token().ok_or(Denied::NoToken);
         match self {
             Access::Open => Ok(Admission::default()),
             Access::Token(expected) if is_same(token()?.as_bytes(), expected.as_bytes()) => {

@@ -18,7 +18,7 @@ pub(in super::super) struct Capability {
     /// Names of rooms, in which `*` stands for any text.
     #[serde(default)]
     channels: Vec<String>,
-    /// `sub` to enter, `pub` to send; others have no effect here.
+    /// `sub` to enter, `pub` to send, `prs` to see who is there, `hst` to read what is kept; others have no effect here.
     #[serde(default)]
     allow: Vec<String>,
     /// How the names are compared: `wildcard`, or nothing. One of another kind allows nothing.
@@ -31,22 +31,35 @@ pub(in super::super) struct Capability {
 pub(in super::super) struct Rights {
     /// Whether it may send messages to the room.
     pub sends: bool,
+    /// Whether it may ask who is in the room.
+    pub sees: bool,
+    /// Whether it may ask for the messages that are kept.
+    pub reads: bool,
+}
+
+impl Rights {
+    /// Everything.
+    pub const ALL: Rights = Rights { sends: true, sees: true, reads: true };
 }
 
 impl Scope {
     /// What is allowed in a room; `None`: it may not be entered. The lobby has the empty name.
     pub fn rights(&self, room: &str) -> Option<Rights> {
         if self.channels.is_none() && self.caps.is_none() {
-            return Some(Rights { sends: true });
+            return Some(Rights::ALL);
         }
         if self.channels.iter().flatten().any(|channel| channel == room) {
-            return Some(Rights { sends: true });
+            return Some(Rights::ALL);
         }
         let allows = |what: &str| {
             let mut caps = self.caps.iter().flatten();
             caps.any(|cap| cap.is_for(room) && cap.allow.iter().any(|allowed| allowed == what))
         };
-        allows("sub").then(|| Rights { sends: allows("pub") })
+        allows("sub").then(|| Rights {
+            sends: allows("pub"),
+            sees: allows("prs"),
+            reads: allows("hst"),
+        })
     }
 }
 

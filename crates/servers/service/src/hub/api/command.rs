@@ -344,6 +344,7 @@ impl Backend<'_> {
             code: CloseCode(if code == 0 { DISMISSED } else { code }),
             reason: if reason.is_empty() { "disconnected by a backend".to_owned() } else { reason },
             user: asked.user,
+            only_leaves: false,
         };
         self.needs_all()?;
         self.needs_one(&dismissal)?;
@@ -358,6 +359,7 @@ impl Backend<'_> {
             code: CloseCode(DISMISSED),
             reason: "unsubscribed by a backend".to_owned(),
             user: asked.user,
+            only_leaves: true,
         };
         self.needs_all()?;
         self.needs_one(&dismissal)?;

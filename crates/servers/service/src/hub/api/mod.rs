@@ -7,6 +7,7 @@ mod recent;
 mod reply;
 
 pub(super) use command::Backend;
+pub(super) use reply::Publication;
 
 use super::refusal::RefusedClient;
 use crate::http::flow;

@@ -71,7 +71,7 @@ impl Answer {
 
 /// A message of a history.
 #[derive(Debug, Serialize)]
-pub(super) struct Publication {
+pub(in super::super) struct Publication {
     pub offset: u64,
     pub data: Box<RawValue>,
 }

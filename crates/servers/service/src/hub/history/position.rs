@@ -54,6 +54,11 @@ pub(in super::super) struct Asked {
 pub(in super::super) struct MalformedPosition;
 
 impl Asked {
+    /// A position with an epoch in its form as a text.
+    pub fn of(epoch: &str, offset: u64) -> Asked {
+        Asked { epoch: u64::from_str_radix(epoch, 16).ok().map(Epoch), offset }
+    }
+
     /// Reads `epoch=…&offset=…` in a query, in any order.
     ///
     /// # Errors

@@ -125,6 +125,11 @@ impl Histories {
         Some(history)
     }
 
+    /// The history of a room, if it has one now.
+    pub fn kept(&self, room: &RoomName) -> Option<Arc<RoomHistory>> {
+        self.lock().all.get(room).map(|entry| Arc::clone(&entry.history))
+    }
+
     /// A room without members, which may have had a history, has none from now on: what is sent there would be missing in
     /// it without a gap.
     fn drop_idle(&self, room: &RoomName) {

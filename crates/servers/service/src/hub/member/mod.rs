@@ -397,6 +397,21 @@ impl Member {
         }
     }
 
+    /// Whether its client speaks the protocol of Centrifugo.
+    pub(super) fn is_handed_over(&self) -> bool {
+        matches!(self.state, State::HandedOver)
+    }
+
+    /// If its client speaks the protocol of Centrifugo, returns what it has sent after its request.
+    pub(super) fn hand_over(&mut self) -> Option<Vec<u8>> {
+        self.is_handed_over().then(|| mem::take(&mut self.held))
+    }
+
+    /// The settings and the members of the hub.
+    pub(super) fn hub(&self) -> (&Arc<Live>, &Arc<Census>) {
+        (&self.live, &self.census)
+    }
+
     /// Notes whether so much output is pending that it is not read.
     fn pauses(&mut self, now: Now, out: &[u8]) {
         if self.holding.pending(out.len()) >= FULL || !self.backlog.is_empty() {
@@ -459,6 +474,7 @@ impl Member {
                 State::Leaving { .. } | State::Closed | State::Cut => {
                     return (bytes.len(), Some(Flow::Continue));
                 }
+                State::HandedOver => return (taken, Some(Flow::Continue)),
                 State::Http(_) => self.request(context, input),
                 State::Open { .. } => self.frame(context, input),
             };
@@ -520,7 +536,11 @@ impl Member {
 
     /// Starts the WebSocket of a client whose upgrade was accepted.
     fn enter(&mut self, context: &mut Context<'_, Self>, entered: Entered) {
-        let Entered { place, terms, agreed, sends, expires_s, asked } = entered;
+        let Entered { place, terms, agreed, sends, expires_s, asked, is_of_centrifuge } = entered;
+        if is_of_centrifuge {
+            self.state = State::HandedOver;
+            return;
+        }
         self.terms = terms;
         let mut decoder = Decoder::new(Role::Server, self.settings.longest);
         if let Some(agreed) = agreed {

@@ -4,12 +4,12 @@
 use crate::hub::OPENING;
 use regatta_engine::{Context, Flow, Now, Post, Session, SessionFactory};
 use regatta_proto::websocket::Frame;
-use regatta_service::hub::{Broadcast, HistoryLimits, Hub, Member, Settings};
+use regatta_service::hub::{Broadcast, Connection, HistoryLimits, Hub, Settings};
 use std::time::Instant;
 
 /// A session without its engine: what it has posted is not carried out.
 struct Alone {
-    member: Member,
+    member: Connection,
     out: Vec<u8>,
     posts: Vec<Post<Broadcast>>,
 }
@@ -26,11 +26,14 @@ impl Alone {
         alone
     }
 
-    fn call(&mut self, what: impl FnOnce(&mut Member, &mut Context<'_, Member>) -> Flow) {
+    fn call(&mut self, what: impl FnOnce(&mut Connection, &mut Context<'_, Connection>) -> Flow) {
         assert_eq!(self.flow(what), Flow::Continue);
     }
 
-    fn flow(&mut self, what: impl FnOnce(&mut Member, &mut Context<'_, Member>) -> Flow) -> Flow {
+    fn flow(
+        &mut self,
+        what: impl FnOnce(&mut Connection, &mut Context<'_, Connection>) -> Flow,
+    ) -> Flow {
         let Alone { member, out, posts } = self;
         what(member, &mut Context { now: now(), local: &mut (), out, posts })
     }

@@ -205,6 +205,7 @@ impl Others {
             Post::Others(News(push)) => format!("say {push}"),
             Post::Counted(News(push), ticket) => format!("count {ticket} {push}"),
             Post::To(room, News(push)) => format!("to {} {push}", room.as_str()),
+            Post::Enter(_) | Post::Exit(_) => panic!("it is in one room"),
         });
         members
     }

@@ -138,6 +138,8 @@ impl<S: Session> State<S> {
                 Post::Join(_) => self.joined = true,
                 Post::Leave => self.joined = false,
                 Post::Others(_) | Post::Counted(..) | Post::To(..) => {}
+                // Only engines have sessions in several rooms.
+                Post::Enter(_) | Post::Exit(_) => {}
             }
         }
     }
@@ -289,6 +291,8 @@ impl<S: Session> Room<S> {
                     self.push(from, mem::take(&mut pushes));
                     self.leave(from);
                 }
+                // Only engines have sessions in several rooms.
+                Post::Enter(_) | Post::Exit(_) => {}
                 Post::To(room, push) => {
                     self.push(from, mem::take(&mut pushes));
                     self.push_to(&room, from, &[push]);

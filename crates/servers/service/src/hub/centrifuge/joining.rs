@@ -1,0 +1,296 @@
+//! Commands with tokens: to connect, to subscribe, and to stay.
+
+use super::{
+    client::{Client, Identity, Turn},
+    codes::{Disconnect, Failure, Refusal},
+    commands::room,
+    reply::{Answer, Connected, Expiry, Pushes, Subscribed, write_answer},
+    request::{REJECTS_UNRECOVERED, SubRefresh, Subscribe, Token},
+    subscription::{FULL, Subscription},
+};
+use crate::hub::{
+    access::{Access, Admission, Denied, Invalid, Rights},
+    api::Publication,
+    broadcast::Broadcast,
+    census::{Full, LONGEST_NAME, Limits, Person, Presence},
+    history::{Asked, Follower, Step},
+    message::Change,
+    refusal::RefusedClient,
+    rooms::RoomTerms,
+};
+use regatta_engine::{Now, Post, RoomName};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+/// Maximum number of subscriptions of a connection.
+const SUBSCRIPTIONS: usize = 128;
+/// What the version of the hub is called.
+const VERSION: &str = concat!("regatta ", env!("CARGO_PKG_VERSION"));
+
+/// What a client may do in a room, and for how long.
+struct Grant {
+    rights: Rights,
+    expires_at: Option<Instant>,
+    ttl_s: Option<u64>,
+}
+
+impl Client {
+    pub(super) fn connect(
+        &mut self,
+        turn: &mut Turn<'_>,
+        request: &Token<'_>,
+    ) -> Result<Answer, Refusal> {
+        self.settings = self.live.current();
+        let admission =
+            self.check(&request.token, "connect", turn.now).map_err(|denied| match denied {
+                Denied::NotValid(Invalid::Expired) => Refusal::from(Failure::TOKEN_EXPIRED),
+                _ => Disconnect::INVALID_TOKEN.into(),
+            })?;
+        let ttl_s = admission.ttl_s(turn.now.unix_s);
+        let number = self.census.connect();
+        self.times.connects_by = None;
+        self.times.expires_at = expires_at(&admission, turn.now);
+        let ping = self.settings.ping;
+        self.times.pings_at = ping.map(|every| turn.now.instant + every);
+        let Admission { user, info, scope, .. } = admission;
+        self.identity = Some(Identity { number, user: user.map(Into::into), info, scope });
+        Ok(Answer::Connect(self.connected(ttl_s)))
+    }
+
+    fn connected(&self, ttl_s: Option<u64>) -> Connected {
+        let ping = self.settings.ping.map(|every| every.as_secs().max(1));
+        let number = self.identity.as_ref().map_or(0, |identity| identity.number);
+        Connected {
+            client: number.to_string(),
+            version: VERSION,
+            expiry: Expiry::in_s(ttl_s),
+            ping,
+            pong: ping.is_some(),
+        }
+    }
+
+    /// A new token for the connection, of the same user.
+    pub(super) fn refresh(
+        &mut self,
+        turn: &mut Turn<'_>,
+        request: &Token<'_>,
+    ) -> Result<Answer, Refusal> {
+        let admission =
+            self.check(&request.token, "refresh", turn.now).map_err(|denied| match denied {
+                Denied::NotValid(Invalid::Expired) => Disconnect::EXPIRED,
+                _ => Disconnect::INVALID_TOKEN,
+            })?;
+        let is_same = |one: &Identity| one.user.as_deref() == admission.user.as_deref();
+        if !self.identity.as_ref().is_some_and(is_same) {
+            return Err(Disconnect::INVALID_TOKEN.into());
+        }
+        let ttl_s = admission.ttl_s(turn.now.unix_s);
+        self.times.expires_at = expires_at(&admission, turn.now);
+        if let Some(identity) = &mut self.identity {
+            (identity.info, identity.scope) = (admission.info, admission.scope);
+        }
+        Ok(Answer::Refresh(self.connected(ttl_s)))
+    }
+
+    /// A new token for a subscription.
+    pub(super) fn sub_refresh(
+        &mut self,
+        turn: &mut Turn<'_>,
+        request: &SubRefresh<'_>,
+    ) -> Result<Answer, Refusal> {
+        let room = room(&request.channel)?;
+        if !self.rooms.contains_key(&room) {
+            return Err(Failure::PERMISSION_DENIED.into());
+        }
+        let Grant { rights, expires_at, ttl_s } =
+            self.grant(&request.channel, &request.token, turn.now)?;
+        if let Some(subscription) = self.rooms.get_mut(&room) {
+            (subscription.rights, subscription.expires_at) = (rights, expires_at);
+        }
+        self.finds_first_expiry();
+        Ok(Answer::SubRefresh(Expiry::in_s(ttl_s)))
+    }
+
+    /// Begins a subscription, and writes the reply.
+    pub(super) fn subscribe(
+        &mut self,
+        turn: &mut Turn<'_>,
+        id: u32,
+        request: &Subscribe<'_>,
+    ) -> Result<(), Refusal> {
+        let room = room(&request.channel)?;
+        if self.rooms.contains_key(&room) {
+            return Err(Failure::ALREADY_SUBSCRIBED.into());
+        }
+        if self.rooms.len() >= SUBSCRIPTIONS {
+            return Err(Failure::LIMIT_EXCEEDED.into());
+        }
+        if request.kind != 0 || request.tf.is_some() {
+            return Err(Failure::NOT_AVAILABLE.into());
+        }
+        self.settings = self.live.current();
+        let Grant { rights, expires_at, ttl_s } =
+            self.grant(&request.channel, &request.token, turn.now)?;
+        let terms = Arc::clone(self.settings.terms(room.as_str()));
+        let presence = self.enter(&room, &terms, turn.now)?;
+        let mut result = Subscribed {
+            expiry: Expiry::in_s(ttl_s),
+            was_recovering: request.recover,
+            ..Subscribed::default()
+        };
+        let follower = follow(&presence, request, turn.now, &mut result)?;
+        self.next += 1;
+        let subscription = Subscription {
+            number: self.next,
+            presence,
+            rights,
+            join_leave: request.join_leave && terms.presence,
+            expires_at,
+            follower: follower.map(Box::new),
+            waits: false,
+            pushes: Pushes::of(&request.channel),
+            terms,
+        };
+        write_answer(id, &Answer::Subscribe(result), turn.out);
+        self.joins(turn, room, subscription);
+        Ok(())
+    }
+
+    /// Enters a room whose reply is written.
+    fn joins(&mut self, turn: &mut Turn<'_>, room: RoomName, subscription: Subscription) {
+        turn.posts.push(Post::Enter(room.clone()));
+        let joined = subscription.terms.presence.then(|| {
+            let (members, _) = subscription.presence.here(0);
+            let note = subscription.presence.note(Change::Joined);
+            Broadcast::presence(note, members, &self.settings.backlog.memory)
+        });
+        let has_own_expiry = subscription.expires_at.is_some();
+        let is_behind = subscription.is_behind();
+        self.rooms.insert(room.clone(), subscription);
+        if has_own_expiry {
+            self.finds_first_expiry();
+        }
+        if let Some(joined) = joined {
+            // It is notified, too, as by Centrifugo.
+            self.on_push(turn.now, &room, &joined, turn.out);
+            turn.posts.push(Post::To(room.clone(), joined));
+        }
+        if is_behind {
+            self.catch_up(&room, None, turn.out, true);
+        }
+    }
+
+    /// Takes a place in a room.
+    fn enter(&self, room: &RoomName, terms: &RoomTerms, now: Now) -> Result<Presence, Refusal> {
+        let Some(Identity { number, user, info, .. }) = &self.identity else {
+            return Err(Failure::PERMISSION_DENIED.into());
+        };
+        // Members see each other's names. That of a client is its user.
+        let is_fine = |name: &&str| terms.presence && (1..=LONGEST_NAME).contains(&name.len());
+        let name = user.as_deref().filter(is_fine).map(Into::into);
+        let (user, info, connection) = (user.clone(), info.clone(), Some(*number));
+        let limits = Limits {
+            members_of_room: terms.members,
+            broadcasts_of_room: terms.broadcasts,
+            history: terms.history,
+            ..self.settings.limits
+        };
+        let person = Some(Person { user, info, name, connection });
+        self.census.enter(room, person, &limits, now.instant).map_err(|full| {
+            self.log("subscribe", full.reason(), now);
+            match full {
+                Full::Joins => Failure::TOO_MANY_REQUESTS.into(),
+                _ => Failure::full(full.why()).into(),
+            }
+        })
+    }
+
+    /// What a client may do in a room: by a token for it, or by that of its connection.
+    fn grant(&self, channel: &str, token: &str, now: Now) -> Result<Grant, Refusal> {
+        let Some(identity) = &self.identity else {
+            return Err(Failure::PERMISSION_DENIED.into());
+        };
+        if token.is_empty() || !matches!(self.settings.access, Access::Jwt(_)) {
+            let Some(rights) = identity.scope.rights(channel) else {
+                self.census.denies(Denied::OtherRoom);
+                self.log("subscribe", Denied::OtherRoom.reason(), now);
+                return Err(Failure::PERMISSION_DENIED.into());
+            };
+            return Ok(Grant { rights, expires_at: None, ttl_s: None });
+        }
+        let admission = self.check(token, "subscribe", now).map_err(|denied| match denied {
+            Denied::NotValid(Invalid::Expired) => Failure::TOKEN_EXPIRED,
+            _ => Failure::PERMISSION_DENIED,
+        })?;
+        let is_of_user =
+            admission.user.as_deref().unwrap_or("") == identity.user.as_deref().unwrap_or("");
+        if admission.channel.as_deref() != Some(channel) || !is_of_user {
+            self.census.denies(Denied::OtherRoom);
+            self.log("subscribe", Denied::OtherRoom.reason(), now);
+            return Err(Failure::PERMISSION_DENIED.into());
+        }
+        let (expires_at, ttl_s) = (expires_at(&admission, now), admission.ttl_s(now.unix_s));
+        Ok(Grant { rights: Rights::ALL, expires_at, ttl_s })
+    }
+
+    /// Checks a token; empty: none. `what` asks for it.
+    fn check(&self, token: &str, what: &'static str, now: Now) -> Result<Admission, Denied> {
+        let given = || (!token.is_empty()).then_some(token.into());
+        self.settings.access.checks(given, now.unix_s).inspect_err(|denied| {
+            self.census.denies(*denied);
+            self.log(what, denied.reason(), now);
+        })
+    }
+
+    fn log(&self, what: &'static str, reason: &'static str, now: Now) {
+        let of = "/connection/websocket";
+        RefusedClient { what, reason, of }.log(&self.settings, &self.census, now);
+    }
+}
+
+/// Begins to follow the history of a room, if that is kept, and adds what the client has missed to the reply: as much as
+/// is output at once. The rest follows as pushes.
+fn follow(
+    presence: &Presence,
+    request: &Subscribe<'_>,
+    now: Now,
+    result: &mut Subscribed,
+) -> Result<Option<Follower>, Refusal> {
+    let Some(history) = presence.history() else {
+        let rejects = request.recover && request.flag & REJECTS_UNRECOVERED != 0;
+        return if rejects { Err(Failure::UNRECOVERABLE.into()) } else { Ok(None) };
+    };
+    let asked = request.recover.then(|| Asked::of(&request.epoch, request.offset));
+    let (mut follower, mut start) = Follower::join(history, asked, now.instant);
+    if start.has_gap {
+        if request.flag & REJECTS_UNRECOVERED != 0 {
+            return Err(Failure::UNRECOVERABLE.into());
+        }
+        // It must load its state in another way, so what is left of the messages is of no use.
+        (follower, start) = Follower::join(history, None, now.instant);
+    } else {
+        result.recovered = request.recover;
+    }
+    let (mut offset, mut bytes) = (start.position.offset, 0);
+    while bytes < FULL / 2
+        && let Some(step @ Step::Message(_)) = follower.next(None)
+    {
+        if let Step::Message(message) = &step {
+            bytes += message.payload().len();
+            offset = message.position().map_or(offset, |position| position.offset);
+            result.publications.extend(Publication::of(message));
+        }
+        follower.took(&step);
+    }
+    (result.recoverable, result.positioned) = (true, true);
+    (result.epoch, result.offset) = (Some(start.position.epoch.to_string()), Some(offset));
+    Ok(Some(follower))
+}
+
+/// When a token expires, by the clock of the loop.
+fn expires_at(admission: &Admission, now: Now) -> Option<Instant> {
+    let left = (admission.expires_s? - now.unix_s as f64).max(0.0);
+    now.instant.checked_add(Duration::try_from_secs_f64(left).ok()?)
+}
