@@ -49,10 +49,12 @@ pub use contenders::{
     backend::Backend,
     bundled,
     find_contenders::{Contender, ContenderError},
-    in_container::{Mount, Seccomp, Ulimit},
     launches::RoleCpus,
     lines_of_code::lines_of_code,
-    manifest::{Limits, Manifest, WORKLOADS},
+    manifest::{
+        Limits, Manifest, WORKLOADS,
+        in_container::{Mount, Seccomp, Ulimit},
+    },
     placeholders::{BackendPorts, UnknownPlaceholder, Values},
 };
 pub use context::Machines;

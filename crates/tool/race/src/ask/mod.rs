@@ -6,7 +6,6 @@ pub(crate) mod duels;
 pub(crate) mod elsewhere;
 pub(crate) mod entrant;
 pub(crate) mod fingerprint;
-pub(crate) mod fixed_port;
 pub(crate) mod heads;
 pub(crate) mod heats;
 pub(crate) mod host_name;

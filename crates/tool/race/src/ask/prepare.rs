@@ -1,5 +1,7 @@
 //! Combines a race file, the command line and the known contenders into the race to run.
 
+mod fixed_port;
+
 use crate::{
     ask::{
         choice::{
@@ -7,7 +9,7 @@ use crate::{
             serves_otherwise,
         },
         contest::{Contest, SHORTEST_WINDOW},
-        elsewhere, fixed_port, heads, over,
+        elsewhere, heads, over,
     },
     contenders::{find_contenders::Contender, manifest::Manifest, nearest::hint},
 };

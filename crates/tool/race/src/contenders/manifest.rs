@@ -1,13 +1,15 @@
 //! The manifest of a contender, in TOML. Parsing and checks, no file access.
 
+pub(crate) mod in_container;
+
 use crate::contenders::{
     adapter::Adapter,
     backend::Backend,
     command::Command,
-    in_container::{ContainerKeys, Mount, Seccomp, Ulimit},
     nearest::hint_of_key,
     over::{self, Over},
 };
+use in_container::{ContainerKeys, Mount, Seccomp, Ulimit};
 use regatta_host::{Ready, RunningUrl, is_url};
 use regatta_record::day_of;
 use regatta_script::Workload;
