@@ -201,6 +201,11 @@ impl Server {
         match header.kind {
             Kind::DATA => return self.begin_data(header, out),
             Kind::PRIORITY if header.length != 5 => {
+                // An endpoint may treat an error of a stream as one of the connection (RFC 9113, 5.4), which is
+                // the only way to report it for a stream that is not open.
+                if self.streams.get(header.stream).is_none() {
+                    return Err(Rule::PriorityLength);
+                }
                 self.reader = Reader::Skip(header.length);
                 return self.wrong(header.stream, Rule::PriorityLength, out);
             }

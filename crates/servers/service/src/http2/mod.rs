@@ -10,6 +10,8 @@ mod form;
 mod job;
 mod requests;
 mod site;
+#[cfg(test)]
+mod tests;
 
 pub use codec::Frames;
 pub use form::Form;

@@ -337,6 +337,18 @@ fn the_preface_and_settings_come_first() {
 }
 
 #[test]
+fn an_error_of_a_stream_that_is_not_open_ends_the_connection() {
+    for stream in [5, 11] {
+        let mut run = Run::settled(Config::default(), &[]);
+        run.answer = Some(b"x".to_vec());
+        run.feed(&request(5, "GET", true));
+        run.take();
+        run.feed(&frame(Kind::PRIORITY, 0, stream, &[0; 4]));
+        assert_eq!(run.take(), [Seen::Failed(Rule::PriorityLength)]);
+    }
+}
+
+#[test]
 fn each_limit_is_reached_without_an_error() {
     let config = Config { header_list: 4 * 32 + 44 + 200, max_streams: 1, ..Config::default() };
     let mut run = Run::settled(config, &[]);

@@ -87,7 +87,7 @@ fn hello_requests() -> Vec<Known> {
         known((2, "/", b""), (8, b"", &content), true),
         known((2, "/no", b""), (13, b"", NOTHING), false),
         known((3, "/", b"world"), (15, &allow, refused), false),
-        known((3, "/no", &[b'x'; 5000]), (13, b"", NOTHING), false),
+        known((3, "/no", &[b'x'; 500]), (13, b"", NOTHING), false),
     ]
 }
 
@@ -132,6 +132,11 @@ fn windows() -> [(Vec<u8>, Vec<u8>); 2] {
     write::settings_ack(&mut all[0].1);
     write::window_update(&mut all[1].0, 0, 1 << 30);
     all
+}
+
+/// A PING frame that is too short.
+fn wrong() -> Vec<u8> {
+    frame(Kind::PING, 0, 0, &[7; 7])
 }
 
 /// The state of a client in the model.
@@ -195,22 +200,34 @@ impl<R: Resource<Form>> Scenario for Http2<R> {
                 *answer = on(stream, &known.reply).concat();
             }
         }
+        if random.chance(300) {
+            client.sends.push_back((wrong(), Vec::new()));
+        }
         client.sends.iter().for_each(|(sent, _)| input.extend_from_slice(sent));
     }
 
     fn handed(&mut self, who: usize, now: Now, bytes: &[u8], all: &mut [Expected]) {
         let (client, expected) = (&mut self.clients[who], &mut all[who]);
+        if expected.closes {
+            return;
+        }
         expected.input.extend_from_slice(bytes);
         let before = expected.taken;
-        while let Some((sent, _)) = client.sends.front()
+        while !expected.closes
+            && let Some((sent, _)) = client.sends.front()
             && expected.input.len() - expected.taken >= sent.len()
             && let Some((sent, answer)) = client.sends.pop_front()
         {
             expected.taken += sent.len();
+            let header = sent.first_chunk().map(Header::read).expect("it is longer");
+            if sent == wrong() {
+                let code = ErrorCode::FRAME_SIZE_ERROR;
+                write::go_away(&mut expected.output, client.last_stream, code);
+                expected.closes = true;
+            }
             expected.output.extend_from_slice(&answer);
             expected.marks.push((expected.taken, expected.output.len()));
             client.asked.push(now.unix_s);
-            let header = sent.first_chunk().map(Header::read).expect("it is longer");
             if !sent.starts_with(b"PRI") && header.stream > 0 {
                 client.last_stream = header.stream;
                 client.is_incomplete = !header.has(flag::END_STREAM);
@@ -227,7 +244,7 @@ impl<R: Resource<Form>> Scenario for Http2<R> {
 
     fn ended(&mut self, who: usize, _: Now, all: &mut [Expected]) {
         let (client, expected) = (&self.clients[who], &mut all[who]);
-        if expected.taken == 0 {
+        if expected.taken == 0 || expected.closes {
             return;
         }
         if client.is_incomplete {
