@@ -18,7 +18,7 @@ fn canned_requests_have_the_announced_length_and_the_canned_reply() {
             assert_eq!(script.count(), hello.script().count());
             for i in 0..script.count() + 16 {
                 assert_eq!(script.request(i).len(), canned.request_bytes);
-                assert_eq!(script.reply(i), canned.reply.as_bytes());
+                assert_eq!(script.reply(i), &*canned.reply);
             }
         }
     }
