@@ -65,7 +65,7 @@ fn clients_and_members_on_all_cores_are_in_the_same_rooms(model: &str) {
     }
     for n in 1..=50 {
         for (who, client) in clients.iter_mut().enumerate() {
-            let publish = json!({"channel": ["red", "blue"][who % 2], "data": [who, n]});
+            let publish = json!({"channel": (["red", "blue"][who % 2]), "data": [who, n]});
             send(client, &json!({"id": n + 10, "publish": publish}));
         }
     }
