@@ -188,6 +188,11 @@ impl Presence {
         self.history.as_ref()
     }
 
+    /// Its room.
+    pub fn room(&self) -> &RoomName {
+        &self.room
+    }
+
     /// Its number, unique among the members of all processes.
     pub fn number(&self) -> usize {
         self.number
@@ -244,6 +249,12 @@ impl Census {
     /// Creates a census. `lists_all`: for [`Census::people`].
     pub fn new(lists_all: bool) -> Census {
         Census { lists_all, last: Some(Arc::default()), ..Census::default() }
+    }
+
+    /// Creates a census of one of several hubs at a broker. None of them knows all members, nor sees the last delivery
+    /// of a message.
+    pub fn joined() -> Census {
+        Census::default()
     }
 
     /// Creates a census with shared counters for several processes, each with its own rooms.

@@ -1,5 +1,6 @@
 //! Programs over their styles, by hand and under the simulator.
 
+mod broker;
 mod history;
 mod hub;
 mod last_delivery;

@@ -205,6 +205,9 @@ impl Others {
             Post::Others(News(push)) => format!("say {push}"),
             Post::Counted(News(push), ticket) => format!("count {ticket} {push}"),
             Post::To(room, News(push)) => format!("to {} {push}", room.as_str()),
+            Post::Remote(room, News(push), ticket) => {
+                format!("remote {} {ticket} {push}", room.as_str())
+            }
         });
         members
     }
