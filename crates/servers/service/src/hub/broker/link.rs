@@ -56,8 +56,8 @@ pub struct BrokerLink {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
-    /// The next attempt is at this time; `None`: at once.
-    Down(Option<Instant>),
+    /// The next attempt is at this time.
+    Down(Instant),
     /// Must be up by then.
     Connecting(Instant),
     /// `HELLO` was sent.
@@ -79,7 +79,7 @@ impl BrokerLink {
             random: broker.node | 1,
             broker,
             live,
-            state: State::Down(None),
+            state: State::Down(Instant::now()),
             input: Input::default(),
             sent: Sent::default(),
             attempts: 0,
@@ -108,7 +108,7 @@ impl BrokerLink {
             self.log(&format!("{what}: {why}; the hub tries again"));
             self.shown = why.to_owned();
         }
-        self.state = State::Down(Some(now + self.pause()));
+        self.state = State::Down(now + self.pause());
     }
 
     /// The pause before the next attempt.
@@ -308,10 +308,10 @@ impl Uplink<Broadcast> for BrokerLink {
 
     fn due(&self) -> Option<Instant> {
         match self.state {
-            State::Down(at) => at,
-            State::Connecting(until) | State::Greeting(until) | State::Subscribing(until, _) => {
-                Some(until)
-            }
+            State::Down(at)
+            | State::Connecting(at)
+            | State::Greeting(at)
+            | State::Subscribing(at, _) => Some(at),
             State::Up(beats_at) => self.sent.due().into_iter().chain([beats_at]).min(),
         }
     }
@@ -319,7 +319,7 @@ impl Uplink<Broadcast> for BrokerLink {
     fn tick(&mut self, turn: &mut Turn<'_>) {
         let now = turn.now.instant;
         match self.state {
-            State::Down(at) if at.is_none_or(|at| at <= now) => self.connect(turn),
+            State::Down(at) if at <= now => self.connect(turn),
             State::Connecting(until) if until <= now => {
                 self.lose("it does not accept connections", turn);
             }

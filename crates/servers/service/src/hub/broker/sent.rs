@@ -34,6 +34,8 @@ pub(super) struct Inconsistent;
 #[derive(Debug, Default)]
 pub(super) struct Sent {
     entries: VecDeque<Entry>,
+    /// The number of the first message on this connection.
+    start: u64,
     /// The number of the first entry. The others follow without a gap.
     first: u64,
     /// So many entries in front are confirmed, are back, and are known to be late.
@@ -45,7 +47,7 @@ pub(super) struct Sent {
 impl Sent {
     /// None yet. `next`: the number of the first message.
     pub(super) fn new(next: u64) -> Sent {
-        Sent { first: next, ..Sent::default() }
+        Sent { start: next, first: next, ..Sent::default() }
     }
 
     /// The number of the next message.
@@ -78,8 +80,12 @@ impl Sent {
         if self.back < at { Err(Inconsistent) } else { Ok(self.forget(ticket)) }
     }
 
-    /// A message has come back. Returns who waits for its outcome.
+    /// A message has come back. Returns who waits for its outcome. The broker may handle messages of an earlier
+    /// connection late: nobody waits for these any longer.
     pub(super) fn came_back(&mut self, number: u64) -> Result<Option<Ticket>, Inconsistent> {
+        if number < self.start {
+            return Ok(None);
+        }
         let at = number.checked_sub(self.first).ok_or(Inconsistent)?;
         if at != self.back as u64 {
             return Err(Inconsistent);
@@ -182,7 +188,7 @@ mod tests {
         let mut sent = three(now);
         assert_eq!(sent.came_back(7), Ok(ticket(0)));
         assert_eq!(sent.came_back(7), Err(Inconsistent), "twice");
-        assert_eq!(sent.came_back(3), Err(Inconsistent), "before this connection");
+        assert_eq!(sent.came_back(3), Ok(None), "of an earlier connection");
         assert_eq!(sent.came_back(99), Err(Inconsistent), "never sent");
     }
 

@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_millis(3_500);
 /// A member, and what it has heard.
 #[derive(Default)]
 pub struct Judge {
-    pub room: String,
+    room: String,
     /// How much was published in its room when it had joined, once it has.
     joined_at: Option<usize>,
     /// The place in the room's order of the last message since it joined or had a gap.
@@ -31,6 +31,11 @@ pub struct Judge {
 }
 
 impl Judge {
+    /// A member that has not joined this room yet.
+    pub fn new(room: &str) -> Judge {
+        Judge { room: room.to_owned(), ..Judge::default() }
+    }
+
     pub fn joins(&mut self, redis: &Redis) {
         self.joined_at = Some(redis.log.get(&self.room).map_or(0, Vec::len));
     }

@@ -19,11 +19,14 @@ pub struct Redis {
     clients: BTreeMap<usize, Client>,
     pub log: BTreeMap<String, Vec<String>>,
     /// Whether a message comes back before its reply, as Redis 6 does it.
-    pub pushes_first: bool,
-    pub commands: usize,
+    pushes_first: bool,
 }
 
 impl Redis {
+    pub fn new(pushes_first: bool) -> Redis {
+        Redis { pushes_first, ..Redis::default() }
+    }
+
     pub fn accepts(&mut self, client: usize) {
         self.clients.insert(client, Client::default());
     }
@@ -40,7 +43,6 @@ impl Redis {
             self.clients.get(&client).and_then(|one| command(&one.input))
         {
             self.clients.get_mut(&client).unwrap().input.drain(..taken);
-            self.commands += 1;
             self.carries_out(client, &command);
         }
     }

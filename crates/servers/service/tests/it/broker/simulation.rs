@@ -45,6 +45,8 @@ struct World {
     now: Now,
     redis: Redis,
     is_down: bool,
+    /// Connections that hubs have dropped, with what the broker has not read yet.
+    late: Vec<(usize, Vec<u8>)>,
     nodes: Vec<Node>,
     members: Vec<Member>,
     fault: Fault,
@@ -81,7 +83,7 @@ impl World {
     fn new(seed: u64, fault: Fault) -> World {
         let mut random = Random::new(seed);
         let now = Now { instant: Instant::now(), unix_s: 1_000_000_000 };
-        let redis = Redis { pushes_first: random.chance(500), ..Redis::default() };
+        let redis = Redis::new(random.chance(500));
         let member =
             |_| Member { judge: Judge::default(), place: None, bytes: Vec::new(), is_open: false };
         World {
@@ -90,6 +92,7 @@ impl World {
                 .collect(),
             members: (0..MEMBERS).map(member).collect(),
             is_down: false,
+            late: Vec::new(),
             count: 1000,
             seen: [0; 5],
             random,
@@ -103,7 +106,7 @@ impl World {
 
     /// The loops of a hub run: letters, timers, and its connection to the broker.
     fn turns(&mut self, at: usize, all: bool) {
-        let World { nodes, redis, random, now, is_down, count, .. } = self;
+        let World { nodes, redis, random, now, is_down, count, late, .. } = self;
         let Node { cores, mail, cable } = &mut nodes[at];
         for own in 0..2 {
             let core = &mut cores[own];
@@ -146,7 +149,7 @@ impl World {
                     Next::Wait if core.has(one.conn) => break,
                     _ => {
                         core.closed(one.conn);
-                        redis.closes(one.number);
+                        late.push((one.number, std::mem::take(&mut one.to_broker)));
                         *cable = None;
                         break;
                     }
@@ -162,10 +165,24 @@ impl World {
     fn cuts(&mut self, at: usize) {
         let Node { cores, cable, .. } = &mut self.nodes[at];
         if let Some(cable) = cable.take() {
-            self.redis.closes(cable.number);
+            self.late.push((cable.number, cable.to_broker));
             lose(&mut cores[0], cable.conn);
         }
         self.turns(at, false);
+    }
+
+    /// The broker reads what was on its way on connections that are gone, or loses it.
+    fn reads_late(&mut self, may_wait: bool) {
+        for (number, bytes) in std::mem::take(&mut self.late) {
+            if may_wait && self.random.chance(700) {
+                self.late.push((number, bytes));
+                continue;
+            }
+            if !self.is_down && self.random.chance(500) {
+                self.redis.receives(number, &bytes);
+            }
+            self.redis.closes(number);
+        }
     }
 
     fn suffers(&mut self) {
@@ -179,6 +196,7 @@ impl World {
                 self.is_down = !self.is_down;
                 if self.is_down {
                     (0..HUBS).for_each(|at| self.cuts(at));
+                    self.reads_late(false);
                 }
             }
             _ => self.dies(at),
@@ -196,7 +214,7 @@ impl World {
     /// A hub dies, and another one takes its place.
     fn dies(&mut self, at: usize) {
         if let Some(cable) = self.nodes[at].cable.take() {
-            self.redis.closes(cable.number);
+            self.late.push((cable.number, cable.to_broker));
         }
         self.count += 1;
         self.nodes[at] = node(self.count as u64 * 1_000_003, self.fault, self.now);
@@ -216,7 +234,7 @@ impl World {
         let seen = [*messages, *gaps, outcomes[0], outcomes[1], outcomes[2]];
         self.seen.iter_mut().zip(seen).for_each(|(sum, seen)| *sum += seen);
         let room = ROOMS[who % 2];
-        member.judge = Judge { room: room.to_owned(), ..Judge::default() };
+        member.judge = Judge::new(room);
         (member.bytes, member.is_open) = (Vec::new(), false);
         let core = &mut self.nodes[at].cores[own];
         let conn = core.accept();
@@ -292,7 +310,10 @@ impl World {
             1 if self.random.chance(100) => self.leaves(who),
             2 => self.turns(at, false),
             3 => self.reads(who)?,
-            4 => self.passes(self.random.magnitude(1, 700))?,
+            4 => {
+                let millis = self.random.magnitude(1, 700);
+                self.passes(millis)?;
+            }
             5 => self.suffers(),
             _ => {}
         }
@@ -302,6 +323,7 @@ impl World {
     /// Time passes. All who have something to hear hear it: it is late only if the world is.
     fn passes(&mut self, millis: u64) -> Result<(), String> {
         self.now.instant += Duration::from_millis(millis);
+        self.reads_late(true);
         for at in 0..HUBS {
             (0..3).for_each(|_| self.turns(at, true));
         }
@@ -311,6 +333,7 @@ impl World {
     /// Nothing bad happens any longer, and everything arrives.
     fn settles(&mut self) -> Result<(), String> {
         self.is_down = false;
+        self.reads_late(false);
         (0..HUBS).for_each(|at| self.becomes(at, Fate::Works));
         for round in [100, 3] {
             for _ in 0..round {
