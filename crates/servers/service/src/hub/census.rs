@@ -371,6 +371,11 @@ impl Census {
         history.map(|history| what(&history))
     }
 
+    /// Whether a room has members here.
+    pub fn has_members(&self, room: &RoomName) -> bool {
+        self.rooms().contains_key(room)
+    }
+
     /// Whether a room has members, and its messages are kept.
     pub fn keeps(&self, room: &RoomName) -> bool {
         let is_kept = |here: &Room| here.history.is_some();

@@ -109,7 +109,7 @@ impl Hub {
     /// The connection to its broker, if it has one. Only one of its cores may use it.
     pub fn broker_link(&self) -> Option<BrokerLink> {
         let broker = self.live.current().broker.clone()?;
-        Some(BrokerLink::new(broker, Arc::clone(&self.live)))
+        Some(BrokerLink::new(broker, Arc::clone(&self.live), Arc::clone(&self.census)))
     }
 
     /// What is known of the connection to its broker, if it has one.

@@ -2,6 +2,7 @@
 
 mod members;
 mod remote;
+mod uplinked;
 
 use crate::{
     Conn, ConnInterest, Context, Effects, Engine, Flow, Job, JobId, Letter, Never, Post, Push,

@@ -5,6 +5,7 @@ mod awaited;
 mod command;
 pub(super) mod keys;
 mod recent;
+mod remote;
 mod reply;
 
 pub(super) use awaited::Awaited;

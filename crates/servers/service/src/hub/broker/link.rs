@@ -12,7 +12,7 @@ use super::{
     sent::{Inconsistent, SILENCE, Sent},
     settings::Broker,
 };
-use crate::hub::{broadcast::Broadcast, live::Live};
+use crate::hub::{broadcast::Broadcast, census::Census, live::Live};
 use regatta_engine::{RemoteOutcome, RoomName, Ticket, Uplink, UplinkAct, UplinkTurn};
 use regatta_proto::resp::{Value, write_bulk, write_command};
 use std::{
@@ -42,6 +42,7 @@ type Turn<'a> = UplinkTurn<'a, Broadcast>;
 pub struct BrokerLink {
     broker: Arc<Broker>,
     live: Arc<Live>,
+    census: Arc<Census>,
     channels: Channels,
     state: State,
     input: Input,
@@ -73,12 +74,17 @@ type Why = String;
 
 impl BrokerLink {
     /// Creates one that connects at its first [tick](Uplink::tick).
-    pub(in super::super) fn new(broker: Arc<Broker>, live: Arc<Live>) -> BrokerLink {
+    pub(in super::super) fn new(
+        broker: Arc<Broker>,
+        live: Arc<Live>,
+        census: Arc<Census>,
+    ) -> BrokerLink {
         BrokerLink {
             channels: Channels::new(&broker.prefix, broker.node),
             random: broker.node | 1,
             broker,
             live,
+            census,
             state: State::Down(Instant::now()),
             input: Input::default(),
             sent: Sent::default(),
@@ -238,9 +244,13 @@ impl BrokerLink {
         } else {
             None
         };
-        let settings = self.live.current();
-        let push = Broadcast::of_backend(payload, settings.deflate, &settings.backlog.memory);
-        turn.acts.push(UplinkAct::Push(RoomName::of(room), push));
+        let room = RoomName::of(room);
+        // A member is counted before it joins its room, so one that is not counted gets what follows.
+        if self.census.has_members(&room) {
+            let settings = self.live.current();
+            let push = Broadcast::of_backend(payload, settings.deflate, &settings.backlog.memory);
+            turn.acts.push(UplinkAct::Push(room, push));
+        }
         if let Some(ticket) = sender {
             self.done(ticket, RemoteOutcome::Sent, turn);
         }
