@@ -2,6 +2,7 @@
 
 use crate::{
     options::{
+        broker::{broker, check_with_broker},
         certificate::RenewedCertificate,
         metrics::metrics_host,
         renewed::Renewed,
@@ -13,8 +14,8 @@ use crate::{
 use anyhow::{Context, bail};
 use clap::Args;
 use regatta_serve::{
-    Bounds, HistoryLimits, Host, HubAccess, HubApi, HubHost, HubLimits, HubMemory, HubSettings,
-    Jwt, Model, Origin, Policy, RoomRule, Service, Started, check_hub, serve_hub,
+    Bounds, HistoryLimits, Host, HubAccess, HubApi, HubBroker, HubHost, HubLimits, HubMemory,
+    HubSettings, Jwt, Model, Origin, Policy, RoomRule, Service, Started, check_hub, serve_hub,
 };
 use rustls::ServerConfig;
 use std::{
@@ -144,6 +145,19 @@ pub struct HubArgs {
     /// How long they are kept, from 1s to 1d; also of a room without members. Default: 5m
     #[arg(long, value_name = "TIME", value_parser = history_time)]
     history_ttl: Option<Duration>,
+    /// Join other hubs through this Redis (from 6.0 on) or Valkey server, redis://HOST:PORT, so that their members
+    /// are in the same rooms. Only on models with an event loop, and not with --history or --presence
+    #[arg(long, value_name = "URL")]
+    broker: Option<String>,
+    /// The user of the password for the broker. Default: `default`
+    #[arg(long, value_name = "NAME", requires = "broker_password_file")]
+    broker_user: Option<String>,
+    /// The file with the password for the broker. Default: none is sent
+    #[arg(long, value_name = "PATH", requires = "broker")]
+    broker_password_file: Option<PathBuf>,
+    /// The start of all channels at the broker: hubs with the same one have the same rooms. Default: regatta
+    #[arg(long, value_name = "TEXT", requires = "broker")]
+    broker_prefix: Option<String>,
     /// Serve Prometheus metrics at /metrics on this address, on `cluster` without the number of rooms; also
     /// /live, and /ready, which answers with 503 once a stop is requested. Default: no metrics
     #[arg(long, value_name = "ADDR")]
@@ -249,11 +263,12 @@ impl HubArgs {
             );
         }
         let history = self.history(rooms.rules())?;
-        Ok(HubSettings {
+        let settings = HubSettings {
             longest,
             origins: self.origins.clone(),
             access: self.access()?,
             api: self.api()?,
+            broker: self.broker()?,
             limits: HubLimits {
                 members: or(self.max_members, usize::MAX),
                 members_of_room: or(self.max_room_members, usize::MAX),
@@ -283,7 +298,17 @@ impl HubArgs {
             },
             log: output::log,
             clock: Some(Instant::now),
-        })
+        };
+        check_with_broker(&settings)?;
+        Ok(settings)
+    }
+
+    fn broker(&self) -> anyhow::Result<Option<Arc<HubBroker>>> {
+        let Some(url) = &self.broker else { return Ok(None) };
+        let password = self.broker_password_file.as_deref();
+        let password = password.map(|path| word(path, "password")).transpose()?;
+        let login = (self.broker_user.as_deref(), password);
+        Ok(Some(Arc::new(broker(url, login, self.broker_prefix.as_deref())?)))
     }
 
     /// How much is kept of the messages of rooms. Fails if a room that keeps some lets slow members miss them.

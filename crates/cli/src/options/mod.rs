@@ -1,5 +1,6 @@
 //! Options that several subcommands share, parsers of their values, and the texts of `--help`.
 
+pub(crate) mod broker;
 pub(crate) mod canned;
 pub(crate) mod certificate;
 pub(crate) mod config_file;

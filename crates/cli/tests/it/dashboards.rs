@@ -40,6 +40,9 @@ fn families(arguments: &[&str]) -> (Server, BTreeSet<String>) {
 
 fn existing() -> BTreeSet<String> {
     let (_hub, mut all) = families(&["hub"]);
+    // The broker does not exist: it is away.
+    let (_joined, more) = families(&["hub", "--broker", "redis://127.0.0.1:1"]);
+    all.extend(more);
     // The node does not exist: it is down.
     for map in [&[][..], &["--map", "cluster"]] {
         let (_shard, more) = families(&[&["shard", "--nodes", "127.0.0.1:1"], map].concat());

@@ -112,7 +112,11 @@ pub fn with_metrics(mut command: Command) -> (Server, SocketAddr) {
     let mut server = Server::start(command);
     let mut stderr = BufReader::new(server.child.stderr.take().unwrap());
     let mut line = String::new();
-    stderr.read_line(&mut line).unwrap();
+    // A hub with a broker reports the connection meanwhile.
+    while !line.starts_with("metrics at ") {
+        line.clear();
+        assert!(stderr.read_line(&mut line).unwrap() > 0, "it ended without a page of metrics");
+    }
     // Keep the pipe open: the server may write more.
     server.child.stderr = Some(stderr.into_inner());
     let page = line.trim().strip_prefix("metrics at http://").expect(&line);

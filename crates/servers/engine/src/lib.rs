@@ -103,4 +103,5 @@ pub use pushes::{
     push::{Push, RoomName},
     session::{Context, Post, Session, SessionFactory},
     sessions::Sessions,
+    uplink::{RemoteOutcome, Ticket, Uplink, UplinkAct, UplinkTurn},
 };

@@ -3,8 +3,9 @@
 use crate::{
     Host, Model, ServeError,
     children::each_connection,
+    clock,
     engines::serve_engine,
-    members::{serve_members, why_no_members},
+    members::{serve_joined_members, serve_members, why_no_members, why_not_joined},
     models::{asynchronous, cluster, epoll, fork, green, prefork, threads},
     planted::{burn::Burning, null},
 };
@@ -263,9 +264,22 @@ pub fn serve_hub(settings: HubSettings, model: Model, how: HubHost<'_>) -> Resul
     }
     let hub = Hub::new(settings);
     (started.whole)(&hub)?;
-    with_metrics_page((hub.metrics(), || Ok(())), metrics, host, || match tls {
-        Some(config) => serve_members(TlsSessionFactory::new(hub, config), model, host),
-        None => serve_members(hub, model, host),
+    let health = hub.broker_health();
+    let has_broker = health.is_some();
+    let is_ready = move || health.as_ref().map_or(Ok(()), |it| it.readiness(clock::now().instant));
+    with_metrics_page((hub.metrics(), is_ready), metrics, host, || {
+        let joined = hub.clone();
+        let link = || joined.broker_link();
+        match (tls, has_broker) {
+            (Some(config), false) => {
+                serve_members(TlsSessionFactory::new(hub, config), model, host)
+            }
+            (None, false) => serve_members(hub, model, host),
+            (Some(config), true) => {
+                serve_joined_members(&TlsSessionFactory::new(hub, config), link, model, host)
+            }
+            (None, true) => serve_joined_members(&hub, link, model, host),
+        }
     })
 }
 
@@ -298,6 +312,9 @@ pub fn check_hub(settings: &HubSettings, model: Model, host: &Host) -> Result<()
             ),
         };
         return Err(ServeError::NoOption { model: name, service, option, because });
+    }
+    if let Some(because) = why_not_joined(model).filter(|_| settings.broker.is_some()) {
+        return Err(ServeError::NoOption { model: name, service, option: "--broker", because });
     }
     if let Some(option) = history_option(settings).filter(|_| model == Model::Cluster) {
         let because = "its processes have no memory in common, in which a room could keep its messages in one \

@@ -2,7 +2,7 @@
 //! sessions.
 
 use crate::{Flow, Now, Session, SessionFactory};
-use regatta_engine::{Bounds, Context, Never, OutputState, PushOutcome, RoomName};
+use regatta_engine::{Bounds, Context, Never, OutputState, PushOutcome, RemoteOutcome, RoomName};
 use rustls::{ServerConfig, ServerConnection};
 use std::{
     io::{Read, Write},
@@ -275,6 +275,15 @@ impl<S: Session<Job = Never>> Session for TlsSession<S> {
 
     fn on_queued(&mut self, context: &mut Context<'_, Self>, ticket: u64, members: u32) -> Flow {
         self.call(context, |inner, context| inner.on_queued(context, ticket, members))
+    }
+
+    fn on_sent(
+        &mut self,
+        context: &mut Context<'_, Self>,
+        ticket: u64,
+        outcome: RemoteOutcome,
+    ) -> Flow {
+        self.call(context, |inner, context| inner.on_sent(context, ticket, outcome))
     }
 
     fn on_close(&mut self) -> Option<S::Push> {

@@ -48,7 +48,17 @@ fn shown(state: &str, metrics: &str) -> String {
     let rooms = value(metrics, "rooms").map(|rooms| format!(" in {} rooms", grouped(rooms)));
     let held = value(metrics, "memory_bytes").map(|_| format!("{} of ", mib("memory_bytes")));
     let (rooms, held) = (rooms.unwrap_or_default(), held.unwrap_or_default());
-    format!(
+    let broker = value(metrics, "broker_up").map(|is_up| {
+        format!(
+            "broker     {}, {} messages published, {} not, {} unknown, lost {} times\n",
+            if is_up == 1 { "connected" } else { "away" },
+            of("broker_messages_total", "outcome", "published"),
+            of("broker_messages_total", "outcome", "not_published"),
+            of("broker_messages_total", "outcome", "unknown"),
+            number("broker_lost_total"),
+        )
+    });
+    let text = format!(
         "state      {state}\n\
          members    {}{rooms}, {} since the start\n\
          messages   {} broadcasts, {} publications, {} echoes, {} malformed\n\
@@ -75,7 +85,8 @@ fn shown(state: &str, metrics: &str) -> String {
         of("slow_total", "policy", "conflate"),
         mib("memory_limit_bytes"),
         number("memory_closed_total"),
-    )
+    );
+    text + &broker.unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -98,6 +109,9 @@ mod tests {
         ] {
             assert!(text.lines().any(|one| one == line), "{line} in\n{text}");
         }
+        let joined = shown("ready", "regatta_hub_broker_up 1\nregatta_hub_broker_lost_total 2\n");
+        let line = "broker     connected, ? messages published, ? not, ? unknown, lost 2 times\n";
+        assert!(joined.ends_with(line), "{joined}");
         let apart =
             shown("stopping: x", "regatta_hub_members 1\nregatta_hub_memory_limit_bytes 0\n");
         assert!(apart.contains("members    1, ? since"), "{apart}");

@@ -3,6 +3,7 @@
 mod access;
 mod api;
 mod begun;
+mod broker;
 mod centrifuge;
 mod cluster;
 mod drain;

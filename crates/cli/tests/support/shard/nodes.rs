@@ -108,6 +108,13 @@ impl Node {
         Client::connect(self.addr())
     }
 
+    /// Sends the server a signal, e.g. `STOP`.
+    pub fn signal(&self, name: &str) {
+        let pid = self.child.as_ref().expect("it runs").id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &pid]).status().expect("kill runs");
+        assert!(sent.success());
+    }
+
     /// Kills the server, like a crash.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {

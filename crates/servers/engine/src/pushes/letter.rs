@@ -6,7 +6,7 @@
 //! then the name; the lobby has the empty name. Numbers are little-endian. Both sides are the same
 //! program, so the format has no version.
 
-use crate::{Posted, Push, RoomName};
+use crate::{Posted, Push, RemoteOutcome, RoomName};
 
 /// A message from the sessions of one core to those of another.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +33,28 @@ pub enum Letter<P> {
         /// Number of members of the answering core that it was queued for.
         members: u32,
     },
+    /// A push to all members of all rooms.
+    All(P),
+    /// A push for another server, from the core that waits for [`Letter::Sent`] to the one with the connection.
+    Remote {
+        /// The room that it is for.
+        room: RoomName,
+        /// The push.
+        push: P,
+        /// The core that waits.
+        from: u32,
+        /// The number of this post on that core.
+        count: u64,
+    },
+    /// The answer to [`Letter::Remote`].
+    Sent {
+        /// The core that waits for it.
+        to: u32,
+        /// The number of the post.
+        count: u64,
+        /// What became of it.
+        outcome: RemoteOutcome,
+    },
 }
 
 /// A push that can be encoded as bytes, for cores that share no memory.
@@ -52,21 +74,31 @@ pub struct MalformedLetter(usize);
 const PUSH: u8 = 0;
 const COUNTED: u8 = 1;
 const QUEUED: u8 = 2;
+const ALL: u8 = 3;
+const REMOTE: u8 = 4;
+const SENT: u8 = 5;
+/// The outcomes in a letter, by their index.
+const OUTCOMES: [RemoteOutcome; 3] =
+    [RemoteOutcome::Sent, RemoteOutcome::NotSent, RemoteOutcome::Unknown];
 /// Bytes of the length field before a body.
 const LENGTH: usize = 4;
 
 impl<P: Push> Posted for Letter<P> {
     fn to(&self) -> Option<u32> {
         match self {
-            Letter::Push(..) | Letter::Counted { .. } => None,
-            Letter::Queued { to, .. } => Some(*to),
+            Letter::Push(..) | Letter::Counted { .. } | Letter::All(_) => None,
+            Letter::Queued { to, .. } | Letter::Sent { to, .. } => Some(*to),
+            Letter::Remote { .. } => Some(0),
         }
     }
 
     fn size(&self) -> usize {
         let push = match self {
-            Letter::Push(_, push) | Letter::Counted { push, .. } => push.size(),
-            Letter::Queued { .. } => 0,
+            Letter::Push(_, push)
+            | Letter::Counted { push, .. }
+            | Letter::All(push)
+            | Letter::Remote { push, .. } => push.size(),
+            Letter::Queued { .. } | Letter::Sent { .. } => 0,
         };
         size_of::<Self>() + push
     }
@@ -83,8 +115,9 @@ impl<P: Wire> Letter<P> {
                 write_room(room, out);
                 push.write(out);
             }
-            Letter::Counted { room, push, from, count } => {
-                out.push(COUNTED);
+            Letter::Counted { room, push, from, count }
+            | Letter::Remote { room, push, from, count } => {
+                out.push(if matches!(self, Letter::Remote { .. }) { REMOTE } else { COUNTED });
                 out.extend_from_slice(&from.to_le_bytes());
                 out.extend_from_slice(&count.to_le_bytes());
                 write_room(room, out);
@@ -95,6 +128,16 @@ impl<P: Wire> Letter<P> {
                 out.extend_from_slice(&to.to_le_bytes());
                 out.extend_from_slice(&count.to_le_bytes());
                 out.extend_from_slice(&members.to_le_bytes());
+            }
+            Letter::All(push) => {
+                out.push(ALL);
+                push.write(out);
+            }
+            Letter::Sent { to, count, outcome } => {
+                out.push(SENT);
+                out.extend_from_slice(&to.to_le_bytes());
+                out.extend_from_slice(&count.to_le_bytes());
+                out.extend(OUTCOMES.iter().position(|one| one == outcome).map(|at| at as u8));
             }
         }
         let body = u32::try_from(out.len() - begin - LENGTH).expect("a letter is below 4 GiB");
@@ -115,6 +158,16 @@ impl<P: Wire> Letter<P> {
             QUEUED => {
                 let (to, count, members) = (body.u32()?, body.u64()?, body.u32()?);
                 body.0.is_empty().then_some(Letter::Queued { to, count, members })
+            }
+            ALL => Some(Letter::All(P::read(body.0)?)),
+            REMOTE => {
+                let (from, count, room) = (body.u32()?, body.u64()?, body.room()?);
+                Some(Letter::Remote { room, push: P::read(body.0)?, from, count })
+            }
+            SENT => {
+                let (to, count, outcome) = (body.u32()?, body.u64()?, body.byte()?);
+                let outcome = *OUTCOMES.get(usize::from(outcome))?;
+                body.0.is_empty().then_some(Letter::Sent { to, count, outcome })
             }
             _ => None,
         }
@@ -276,13 +329,17 @@ mod tests {
         assert_eq!(counted.to(), None);
         assert_eq!(Letter::Push(RoomName::LOBBY, text).to(), None);
         assert_eq!(Letter::<Text>::Queued { to: 1, count: 3, members: 5 }.to(), Some(1));
+        let outcome = RemoteOutcome::Unknown;
+        assert_eq!(Letter::<Text>::Sent { to: 2, count: 3, outcome }.to(), Some(2));
+        let (room, push) = (RoomName::LOBBY, Text("hi".into()));
+        assert_eq!(Letter::Remote { room, push, from: 1, count: 3 }.to(), Some(0));
     }
 
     #[test]
     fn invalid_letters_are_errors() {
         for (what, bytes) in [
             ("an empty body", &b"\0\0\0\0"[..]),
-            ("an unknown kind", b"\x01\0\0\0\x03"),
+            ("an unknown kind", b"\x01\0\0\0\x06"),
             ("an answer that is too short", b"\x02\0\0\0\x02\x01"),
             (
                 "an answer with trailing bytes",
@@ -317,6 +374,11 @@ mod tests {
                 .prop_map(|(room, push, from, count)| Letter::Counted { room, push, from, count }),
             (any::<u32>(), any::<u64>(), any::<u32>())
                 .prop_map(|(to, count, members)| Letter::Queued { to, count, members }),
+            text().prop_map(Letter::All),
+            (room(), text(), any::<u32>(), any::<u64>())
+                .prop_map(|(room, push, from, count)| Letter::Remote { room, push, from, count }),
+            (any::<u32>(), any::<u64>(), prop::sample::select(&OUTCOMES[..]))
+                .prop_map(|(to, count, outcome)| Letter::Sent { to, count, outcome }),
         ]
     }
 

@@ -5,3 +5,4 @@ pub(crate) mod letter;
 pub(crate) mod push;
 pub(crate) mod session;
 pub(crate) mod sessions;
+pub(crate) mod uplink;

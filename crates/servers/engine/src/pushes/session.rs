@@ -1,7 +1,9 @@
 //! Servers whose connections are sessions. Each session has its own state, may post to the others,
 //! and receives what they post.
 
-use crate::{Bounds, Flow, Job, Now, OutputState, Policy, Push, PushOutcome, RoomName, Slots};
+use crate::{
+    Bounds, Flow, Job, Now, OutputState, Policy, Push, PushOutcome, RemoteOutcome, RoomName, Slots,
+};
 use std::{sync::Arc, time::Instant};
 
 /// One connection of a server: a state machine that the driver of the model calls.
@@ -78,6 +80,16 @@ pub trait Session: Sized + 'static {
     /// core. `members` is the number of those that it is queued for, plus 1 if this session has
     /// joined.
     fn on_queued(&mut self, _context: &mut Context<'_, Self>, _ticket: u64, _members: u32) -> Flow {
+        Flow::Continue
+    }
+
+    /// Called when it is known what became of a [`Post::Remote`] of this session.
+    fn on_sent(
+        &mut self,
+        _context: &mut Context<'_, Self>,
+        _ticket: u64,
+        _outcome: RemoteOutcome,
+    ) -> Flow {
         Flow::Continue
     }
 
@@ -208,6 +220,10 @@ pub enum Post<P> {
     Counted(P, u64),
     /// Every other session in this room, on every core, receives this.
     To(RoomName, P),
+    /// Passes this for this room to the [`Uplink`](crate::Uplink) of the server, in the order of the posts of this
+    /// session. Once it is known what became of it, [`Session::on_sent`] is called with this ticket. A server without
+    /// an uplink does nothing.
+    Remote(RoomName, P, u64),
 }
 
 /// Creates the sessions of a server.

@@ -165,6 +165,8 @@ impl<B: Bell, P: Push> Membership<B, P> {
                 return self.push(room, &push);
             }
             Post::To(room, push) => return self.push(&room, &push),
+            // These models have no uplink.
+            Post::Remote(..) => {}
         }
         0
     }

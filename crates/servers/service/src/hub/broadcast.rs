@@ -5,7 +5,7 @@ use super::{
     dismissal::Dismissal,
     history::Position,
     last_delivery::Sample,
-    message::{Change, Note, payload_of, write_broadcast, write_kept, write_presence},
+    message::{Change, Note, payload_of, write_broadcast, write_gap, write_kept, write_presence},
 };
 use regatta_engine::{Charge, Memory, Push, Wire};
 use regatta_proto::websocket::Frame;
@@ -41,6 +41,8 @@ enum Kind {
     Note(Note),
     /// An order to disconnect members. It has no frame.
     Dismissal(Arc<Dismissal>),
+    /// It says that messages are missing.
+    Gap,
 }
 
 /// The kind of a broadcast, in its first byte on the wire.
@@ -101,6 +103,21 @@ impl Broadcast {
     pub(super) fn dismiss(dismissal: Arc<Dismissal>) -> Self {
         let frames = Frames { kind: Kind::Dismissal(dismissal), ..Frames::default() };
         Broadcast(Arc::new(frames))
+    }
+
+    /// Says that messages of a room without a history are missing.
+    pub(super) fn gap() -> Self {
+        let mut plain = Vec::new();
+        write_gap(None, &mut plain);
+        let frames = Frames { plain: plain.into(), kind: Kind::Gap, ..Frames::default() };
+        Broadcast(Arc::new(frames))
+    }
+
+    /// A payload for the broker: its frame is only the payload.
+    pub(super) fn outgoing(payload: &str, is_of_backend: bool, memory: &Arc<Memory>) -> Self {
+        let kind = if is_of_backend { Kind::OfBackend } else { Kind::Message };
+        let frames = Frames { plain: payload.as_bytes().into(), kind, ..Frames::default() };
+        Broadcast(Arc::new(frames)).charged(memory)
     }
 
     /// Frames the payload of a member's message, and also compresses it if `compresses`.
@@ -181,7 +198,7 @@ impl Push for Broadcast {
     }
 
     fn must_arrive(&self) -> bool {
-        self.dismissal().is_some()
+        matches!(self.0.kind, Kind::Dismissal(_) | Kind::Gap)
     }
 }
 

@@ -205,6 +205,11 @@ impl Presence {
         self.history.as_ref()
     }
 
+    /// Its room.
+    pub fn room(&self) -> &RoomName {
+        &self.room
+    }
+
     /// Its number, unique among the members of all processes.
     pub fn number(&self) -> usize {
         self.number
@@ -289,6 +294,12 @@ impl Census {
     /// Creates a census. `lists_all`: for [`Census::people`].
     pub fn new(lists_all: bool) -> Census {
         Census { lists_all, last: Some(Arc::default()), ..Census::default() }
+    }
+
+    /// Creates a census of one of several hubs at a broker. None of them knows all members, nor sees the last delivery
+    /// of a message.
+    pub fn joined() -> Census {
+        Census::default()
     }
 
     /// Creates a census with shared counters for several processes, each with its own rooms.
@@ -426,6 +437,11 @@ impl Census {
             Some(here) => here.history.clone(),
             None => self.histories.kept(room),
         }
+    }
+
+    /// Whether a room has members here.
+    pub fn has_members(&self, room: &RoomName) -> bool {
+        self.rooms().contains_key(room)
     }
 
     /// Whether a room has members, and its messages are kept.

@@ -131,6 +131,26 @@ pub fn write_result(payload: &str, members: u32, out: &mut Vec<u8>) {
     frame(&[start, payload.as_bytes(), br#","listenerCount":"#, members, b"}"], out);
 }
 
+/// Appends the frame with the outcome of a broadcast that was sent to the broker. `error`: why it is not published, or may
+/// not be.
+pub fn write_remote(payload: &str, error: Option<&str>, out: &mut Vec<u8>) {
+    let Some(error) = error else {
+        frame(&[br#"{"type":"broadcastResult","payload":"#, payload.as_bytes(), b"}"], out);
+        return;
+    };
+    let error = json(&error);
+    frame(
+        &[
+            br#"{"type":"error","error":"#,
+            error.as_bytes(),
+            br#","payload":"#,
+            payload.as_bytes(),
+            b"}",
+        ],
+        out,
+    );
+}
+
 /// Appends the frame that asks a client to reconnect this long after its connection is closed.
 pub fn write_reconnect(after_ms: u16, out: &mut Vec<u8>) {
     let mut digits = itoa::Buffer::new();

@@ -30,7 +30,10 @@ impl Resource for Metrics {
         if let Some(clock) = settings.clock {
             self.census.tidy(clock());
         }
-        let text = self.census.metrics(&slow.counts, &slow.memory);
+        let mut text = self.census.metrics(&slow.counts, &slow.memory);
+        if let Some(broker) = &settings.broker {
+            text += &broker.health.metrics();
+        }
         write_page(&text, terms, date, reply)
     }
 }

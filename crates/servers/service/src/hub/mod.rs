@@ -6,6 +6,7 @@ mod access;
 mod api;
 mod begun;
 mod broadcast;
+mod broker;
 mod bucket;
 mod census;
 mod centrifuge;
@@ -28,6 +29,7 @@ mod state;
 pub use access::{Access, InvalidKeySet, InvalidOrigin, Jwt, Origin};
 pub use api::keys::Api;
 pub use broadcast::Broadcast;
+pub use broker::{Broker, BrokerLink, Health};
 pub use census::Limits;
 pub use centrifuge::Connection;
 pub use history::HistoryLimits;
@@ -64,7 +66,10 @@ impl Default for Hub {
 impl Hub {
     /// Creates an empty hub with these settings.
     pub fn new(settings: Settings) -> Hub {
-        let mut census = Census::new(settings.api.is_some() || settings.centrifuge);
+        let mut census = match settings.broker {
+            None => Census::new(settings.api.is_some() || settings.centrifuge),
+            Some(_) => Census::joined(),
+        };
         census.describes = settings.centrifuge;
         Hub::with(settings, census)
     }
@@ -104,6 +109,17 @@ impl Hub {
         self.memory.limit()
     }
 
+    /// The connection to its broker, if it has one. Only one of its cores may use it.
+    pub fn broker_link(&self) -> Option<BrokerLink> {
+        let broker = self.live.current().broker.clone()?;
+        Some(BrokerLink::new(broker, Arc::clone(&self.live), Arc::clone(&self.census)))
+    }
+
+    /// What is known of the connection to its broker, if it has one.
+    pub fn broker_health(&self) -> Option<Arc<Health>> {
+        self.live.current().broker.as_ref().map(|broker| Arc::clone(&broker.health))
+    }
+
     /// Whether it has an API for backends.
     pub fn has_api(&self) -> bool {
         self.live.current().api.is_some()
@@ -127,11 +143,13 @@ impl Hub {
     }
 
     /// Replaces the settings of this process, for requests from now on and members that join from now on. Others
-    /// keep those of their join. The memory, whether there is an API, and its known publications stay as they are.
+    /// keep those of their join. The memory, the broker, whether there is an API, and its known publications stay as they
+    /// are.
     pub fn reload(&self, mut settings: Settings) {
         let before = self.live.current();
         settings.backlog.memory = Arc::clone(&self.memory);
         settings.backlog.counts = Arc::clone(&before.backlog.counts);
+        settings.broker = before.broker.clone();
         settings.api = match (&before.api, settings.api) {
             (Some(before), Some(new)) => Some(Arc::new(new.after(before))),
             (before, _) => before.clone(),

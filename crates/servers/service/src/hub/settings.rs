@@ -3,6 +3,7 @@
 use super::{
     access::{Access, Origin},
     api::keys::Api,
+    broker::Broker,
     census::Limits,
     rooms::RoomRule,
 };
@@ -24,6 +25,9 @@ pub struct Settings {
     pub access: Access,
     /// The HTTP API for backends, if there is one.
     pub api: Option<Arc<Api>>,
+    /// The broker that joins it with other hubs. `None`: it serves its rooms alone. Then it must be restarted to get
+    /// one.
+    pub broker: Option<Arc<Broker>>,
     /// Maximum numbers of members and rooms.
     pub limits: Limits,
     /// Rules for some rooms, which replace [`Limits::members_of_room`], [`Limits::broadcasts_of_room`],
@@ -62,6 +66,7 @@ impl Default for Settings {
             origins: Vec::new(),
             access: Access::Open,
             api: None,
+            broker: None,
             limits: Limits::default(),
             rooms: Vec::new(),
             presence: false,

@@ -1,5 +1,6 @@
 //! Programs over their styles, by hand and under the simulator.
 
+mod broker;
 mod centrifuge;
 mod history;
 mod hub;

@@ -79,7 +79,7 @@ impl Requested {
     /// # Errors
     /// If one cannot be imported.
     pub fn parse(names: &[String]) -> anyhow::Result<Requested> {
-        for name in names.iter().filter(|name| !IMPORTED.contains(&name.as_str())) {
+        if let Some(name) = names.iter().find(|name| !IMPORTED.contains(&name.as_str())) {
             let known = IMPORTED.join(", ");
             bail!(
                 "the profile {name:?} cannot be imported ({}); expected some of: {known}",

@@ -1,13 +1,16 @@
 //! The engine of sessions: calls them, and carries out what they post.
 
 mod members;
+mod remote;
+mod uplinked;
 
 use crate::{
-    Conn, ConnInterest, Context, Effects, Engine, Flow, Job, JobId, Letter, Post, Push,
-    PushOutcome, RoomName, Session, SessionFactory,
+    Conn, ConnInterest, Context, Effects, Engine, Flow, Job, JobId, Letter, Never, Post, Push,
+    PushOutcome, RoomName, Session, SessionFactory, Uplink,
 };
 use members::Members;
-use std::collections::HashMap;
+use remote::Remote;
+use std::{collections::HashMap, time::Instant};
 
 /// A count of members for which answers of other cores are pending.
 #[derive(Debug)]
@@ -19,8 +22,8 @@ struct Count {
     members: u32,
 }
 
-/// The engine of sessions.
-pub struct Sessions<F: SessionFactory> {
+/// The engine of sessions. `U`: their common connection to another server, if there can be one.
+pub struct Sessions<F: SessionFactory, U = Never> {
     start: F,
     /// The index of this core, and the number of cores.
     core: u32,
@@ -33,11 +36,20 @@ pub struct Sessions<F: SessionFactory> {
     sessions: Vec<Option<F::Session>>,
     posts: Vec<Post<<F::Session as Session>::Push>>,
     members: Members,
+    remote: Remote<U, <F::Session as Session>::Push>,
 }
 
 impl<F: SessionFactory> Sessions<F> {
     /// Creates an engine without sessions.
     pub fn new(start: F) -> Self {
+        Sessions::with_uplink(start, None)
+    }
+}
+
+impl<F: SessionFactory, U: Uplink<<F::Session as Session>::Push>> Sessions<F, U> {
+    /// Like [`Sessions::new`], for sessions that have this connection to another server in common. Each core gets one;
+    /// only that of core 0 is used.
+    pub fn with_uplink(start: F, uplink: Option<U>) -> Self {
         Sessions {
             start,
             core: 0,
@@ -48,6 +60,7 @@ impl<F: SessionFactory> Sessions<F> {
             sessions: Vec::new(),
             posts: Vec::new(),
             members: Members::default(),
+            remote: Remote::new(uplink),
         }
     }
 
@@ -90,6 +103,10 @@ impl<F: SessionFactory> Sessions<F> {
                 }
                 Post::To(room, push) => self.post(room, push, conn, effects),
                 Post::Counted(push, ticket) => self.count(conn, push, ticket, effects),
+                Post::Remote(room, push, ticket) if U::EVER => {
+                    self.send((conn, ticket), room, push, effects);
+                }
+                Post::Remote(..) => {}
             }
         }
         // Reuses the memory, unless a session that was called meanwhile has posted.
@@ -183,11 +200,11 @@ impl<F: SessionFactory> Sessions<F> {
 
 /// Passes on the status, jobs and flow of a session after a call.
 #[inline]
-fn follow<F: SessionFactory>(
+fn follow<F: SessionFactory, U: Uplink<<F::Session as Session>::Push>>(
     conn: Conn,
     flow: Flow,
     session: &mut F::Session,
-    effects: &mut Effects<Sessions<F>>,
+    effects: &mut Effects<Sessions<F, U>>,
 ) {
     if <F::Session as Session>::Job::EVER
         && let Some(slots) = session.slots()
@@ -214,12 +231,16 @@ fn follow<F: SessionFactory>(
     }
 }
 
-impl<F: SessionFactory> Engine for Sessions<F> {
+impl<F: SessionFactory, U: Uplink<<F::Session as Session>::Push>> Engine for Sessions<F, U> {
     type Job = <F::Session as Session>::Job;
     type Letter = Letter<<F::Session as Session>::Push>;
     const POSTS: bool = <F::Session as Session>::Push::EVER;
+    const CONNECTS: bool = U::EVER;
 
     fn opened(&mut self, conn: Conn, effects: &mut Effects<Self>) {
+        if U::EVER && self.remote.is(conn) {
+            return self.call_uplink(effects, U::opened);
+        }
         let place = conn.index();
         if self.sessions.len() <= place {
             self.sessions.resize_with(place + 1, || None);
@@ -230,6 +251,9 @@ impl<F: SessionFactory> Engine for Sessions<F> {
 
     #[inline]
     fn received(&mut self, conn: Conn, bytes: &mut [u8], effects: &mut Effects<Self>) {
+        if U::EVER && self.remote.is(conn) {
+            return self.call_uplink(effects, |uplink, turn| uplink.received(bytes, turn));
+        }
         self.call(conn, effects, |session, context| session.on_bytes(context, bytes));
     }
 
@@ -239,10 +263,17 @@ impl<F: SessionFactory> Engine for Sessions<F> {
     }
 
     fn ended(&mut self, conn: Conn, effects: &mut Effects<Self>) {
+        if U::EVER && self.remote.is(conn) {
+            effects.abort(conn);
+            return self.uplink_closed(effects);
+        }
         self.call(conn, effects, |session, context| session.on_end(context));
     }
 
     fn closed(&mut self, conn: Conn, effects: &mut Effects<Self>) {
+        if U::EVER && self.remote.is(conn) {
+            return self.uplink_closed(effects);
+        }
         if <F::Session as Session>::Push::EVER {
             let session = self.sessions.get_mut(conn.index()).and_then(Option::as_mut);
             let push = session.and_then(Session::on_close);
@@ -288,8 +319,21 @@ impl<F: SessionFactory> Engine for Sessions<F> {
         }
     }
 
+    fn due(&self) -> Option<Instant> {
+        if U::EVER { self.remote.due() } else { None }
+    }
+
+    fn tick(&mut self, effects: &mut Effects<Self>) {
+        if U::EVER {
+            self.call_uplink(effects, U::tick);
+        }
+    }
+
     fn set_core(&mut self, core: u32, cores: u32) {
         (self.core, self.cores) = (core, cores);
+        if core != 0 {
+            self.remote.leaves_it_to_others();
+        }
     }
 
     fn heard(&mut self, letter: Self::Letter, effects: &mut Effects<Self>) {
@@ -307,6 +351,8 @@ impl<F: SessionFactory> Engine for Sessions<F> {
                 self.queued(count, members, effects);
             }
             Letter::Queued { .. } => {}
+            letter if U::EVER => self.heard_remote(letter, effects),
+            Letter::All(_) | Letter::Remote { .. } | Letter::Sent { .. } => {}
         }
     }
 }
@@ -316,7 +362,7 @@ mod tests {
     use super::*;
     use crate::{Core, Limits, Next};
     use crate::{Never, Now};
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
 
     /// Posts if its input starts with `p`; otherwise echoes it.
     #[derive(Default)]

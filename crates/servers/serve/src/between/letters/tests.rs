@@ -56,7 +56,7 @@ impl Core {
                     assert_eq!(to, own, "an answer goes to the core that waits for it");
                     self.answers += 1;
                 }
-                Letter::Push(..) => unreachable!("none is posted"),
+                _ => unreachable!("no other is posted"),
             }
         }
         if self.work > 0 && !self.letters.is_full() {

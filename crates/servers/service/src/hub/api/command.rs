@@ -1,6 +1,7 @@
 //! The methods of the API.
 
 use super::{
+    awaited::Awaited,
     keys::Api,
     recent::Full,
     reply::{Answer, Channel, Client, Failure, Named, Node, Publication, Response},
@@ -125,9 +126,22 @@ pub(in super::super) struct Backend<'a> {
     pub now: Now,
     /// What its calls post is appended here.
     pub posts: &'a mut Vec<Post<Broadcast>>,
+    /// What its calls have sent to the broker, or what became of that.
+    pub awaited: Option<Awaited>,
 }
 
-impl Backend<'_> {
+impl<'a> Backend<'a> {
+    /// A backend that calls one method.
+    pub(in super::super) fn new(
+        api: &'a Api,
+        settings: &'a Plan,
+        census: &'a Census,
+        now: Now,
+        posts: &'a mut Vec<Post<Broadcast>>,
+    ) -> Self {
+        Backend { api, settings, census, now, posts, awaited: None }
+    }
+
     /// Calls a method with the JSON of its arguments. Returns the JSON of the reply.
     pub(super) fn call(&mut self, method: &str, body: &[u8]) -> Result<String, NotJson> {
         let not_json =
@@ -236,6 +250,9 @@ impl Backend<'_> {
                 Ok(are_new) => are_new,
                 Err(Full) => return Err(Failure::TOO_MANY),
             };
+        }
+        if settings.broker.is_some() {
+            return Ok(self.send(rooms, data));
         }
         let sample = census.last.as_ref().and_then(|last| last.publication(now, settings.clock));
         let push = Broadcast::of_backend(data, settings.deflate, &settings.backlog.memory);

@@ -1,11 +1,14 @@
 //! The HTTP API for backends, in the form of Centrifugo's (version 6, "Server HTTP API"), so that its libraries
 //! work: `POST /api/METHOD`, with a key, and JSON in both directions.
 
+mod awaited;
 mod command;
 pub(super) mod keys;
 mod recent;
+mod remote;
 mod reply;
 
+pub(super) use awaited::Awaited;
 pub(super) use command::Backend;
 pub(super) use reply::Publication;
 
@@ -42,7 +45,12 @@ pub(super) fn answer(
         write(Reply::text(Status::Unauthorized, text.as_bytes()));
     } else {
         let body = request.body.pieces().collect::<Vec<_>>().concat();
-        match backend.call(method, &body) {
+        let reply = backend.call(method, &body);
+        if let Some(awaited) = &mut backend.awaited {
+            awaited.begins(method, body, request.terms);
+            return Flow::Continue;
+        }
+        match reply {
             Ok(json) => {
                 let json = Reply::text(Status::Ok, json.as_bytes());
                 write(Reply { content_type: "application/json", ..json });

@@ -22,6 +22,11 @@ impl Failure {
         Failure { code, message: Cow::Borrowed(message) }
     }
 
+    /// The broker has not published a message, or may not have.
+    pub fn of_broker(why: &'static str) -> Failure {
+        Failure::of(100, why)
+    }
+
     /// The request is wrong: what was expected.
     pub fn bad(why: impl Into<Cow<'static, str>>) -> Failure {
         Failure { code: 107, message: why.into() }

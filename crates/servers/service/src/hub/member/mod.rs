@@ -1,10 +1,11 @@
 //! A connection of the hub: HTTP until its upgrade, then the messages of a member.
 
 mod following;
+mod remote;
 mod sender;
 
 use super::{
-    api,
+    api::{self, Awaited},
     begun::Begun,
     broadcast::Broadcast,
     bucket::Bucket,
@@ -22,7 +23,8 @@ use super::{
     state::State,
 };
 use regatta_engine::{
-    Backlog, Context, Flow, Limits, Never, Now, OutputState, Post, PushOutcome, Session,
+    Backlog, Context, Flow, Limits, Never, Now, OutputState, Post, PushOutcome, RemoteOutcome,
+    Session,
 };
 use regatta_proto::{
     http1::{CONTINUE, Date, server},
@@ -66,6 +68,8 @@ pub struct Member {
     held: Vec<u8>,
     /// Payloads of its broadcasts that are not yet queued on every core, by ticket.
     results: Results,
+    /// The reply to a backend that waits for the broker. Meanwhile no other request is handled.
+    awaited: Option<Box<Awaited>>,
     /// Broadcasts that wait because too much output is pending.
     backlog: Backlog<Broadcast>,
     /// How far it is in the history of its room, if that is kept. Then its messages do not wait in `backlog`.
@@ -135,6 +139,9 @@ impl Session for Member {
     /// The client closed its side, or the server is stopping. Pending broadcasts and results are
     /// sent, then a Close frame.
     fn on_end(&mut self, context: &mut Context<'_, Self>) -> Flow {
+        if self.awaits_last() {
+            return Flow::Continue;
+        }
         match self.state {
             State::Open { .. } => {
                 self.leave(context.now.instant, CloseCode::GOING_AWAY, None);
@@ -155,7 +162,7 @@ impl Session for Member {
                 self.on_drained(context)
             }
             // No request has begun.
-            State::Http(_) if self.held.is_empty() => Flow::Close,
+            State::Http(_) if self.held.is_empty() && self.awaited.is_none() => Flow::Close,
             _ => Flow::Continue,
         }
     }
@@ -356,15 +363,25 @@ impl Session for Member {
         }
     }
 
+    fn on_sent(
+        &mut self,
+        context: &mut Context<'_, Self>,
+        ticket: u64,
+        outcome: RemoteOutcome,
+    ) -> Flow {
+        self.learns(context, ticket, outcome)
+    }
+
     fn wants_input(&self) -> bool {
         // Every result asks again, and without any the member is read.
         let is_held_back = !self.results.is_empty() && self.settings.backlog.memory.is_full();
-        !self.results.is_full() && !is_held_back
+        !self.results.is_full() && !is_held_back && self.awaited.is_none()
     }
 
     /// A member that leaves waits for the results of its broadcasts.
     fn is_working(&self) -> bool {
         matches!(self.state, State::Leaving { .. }) && !self.results.is_empty()
+            || self.awaited.is_some()
     }
 }
 
@@ -381,6 +398,7 @@ impl Member {
             inflates: false,
             held: Vec::new(),
             results: Results::default(),
+            awaited: None,
             backlog: Backlog::default(),
             follower: None,
             unwritten: Unwritten::default(),
@@ -428,7 +446,9 @@ impl Member {
             }
             _ => 0,
         };
-        self.held.len() + message + self.results.footprint() + self.backlog.footprint()
+        let awaited = self.awaited.as_ref().map_or(0, |awaited| awaited.footprint());
+        let messages = self.results.footprint() + self.backlog.footprint();
+        self.held.len() + message + messages + awaited
     }
 
     /// See [`Holding::has_room`].
@@ -475,6 +495,7 @@ impl Member {
                     return (bytes.len(), Some(Flow::Continue));
                 }
                 State::HandedOver => return (taken, Some(Flow::Continue)),
+                State::Http(_) if self.awaited.is_some() => break,
                 State::Http(_) => self.request(context, input),
                 State::Open { .. } => self.frame(context, input),
             };
@@ -521,8 +542,10 @@ impl Member {
                     && let Some(method) = api::method(&request)
                 {
                     let Context { now, out, posts, .. } = context;
-                    let mut backend = api::Backend { api, settings, census, now: *now, posts };
-                    return (taken, api::answer(method, &request, &mut backend, out));
+                    let mut backend = api::Backend::new(api, settings, census, *now, posts);
+                    let flow = api::answer(method, &request, &mut backend, out);
+                    self.awaited = backend.awaited.map(Box::new);
+                    return (taken, flow);
                 }
                 let (entered, flow) =
                     door::answer(&request, settings, census, context.now, context.out);

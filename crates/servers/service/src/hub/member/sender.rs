@@ -66,6 +66,9 @@ impl Sender<'_> {
 
     fn broadcast(&mut self, payload: &str, now: Now) {
         let number = self.census.broadcasts.add(1);
+        if self.settings.broker.is_some() {
+            return self.send(payload);
+        }
         let Settings { deflate, backlog, clock, .. } = self.settings;
         if let Some(follower) = &mut self.follower {
             // Its own copy comes in the order of the history.

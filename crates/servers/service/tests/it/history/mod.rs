@@ -4,4 +4,4 @@
 mod api;
 mod joining;
 mod judge;
-mod simulation;
+pub(crate) mod simulation;

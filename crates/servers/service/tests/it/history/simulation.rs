@@ -291,7 +291,7 @@ impl World {
 }
 
 /// The text of the first frame, and its length.
-fn frame(bytes: &[u8]) -> Option<(&str, usize)> {
+pub fn frame(bytes: &[u8]) -> Option<(&str, usize)> {
     let (header, length) = match *bytes.get(1)? {
         126 => (4, u64::from(u16::from_be_bytes(*bytes.get(2..)?.first_chunk()?))),
         127 => (10, u64::from_be_bytes(*bytes.get(2..)?.first_chunk()?)),

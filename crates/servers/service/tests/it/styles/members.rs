@@ -206,6 +206,9 @@ impl Others {
             Post::Counted(News(push), ticket) => format!("count {ticket} {push}"),
             Post::To(room, News(push)) => format!("to {} {push}", room.as_str()),
             Post::Enter(_) | Post::Exit(_) => panic!("it is in one room"),
+            Post::Remote(room, News(push), ticket) => {
+                format!("remote {} {ticket} {push}", room.as_str())
+            }
         });
         members
     }

@@ -137,7 +137,7 @@ impl<S: Session> State<S> {
             match post {
                 Post::Join(_) => self.joined = true,
                 Post::Leave => self.joined = false,
-                Post::Others(_) | Post::Counted(..) | Post::To(..) => {}
+                Post::Others(_) | Post::Counted(..) | Post::To(..) | Post::Remote(..) => {}
                 // Only engines have sessions in several rooms.
                 Post::Enter(_) | Post::Exit(_) => {}
             }
@@ -297,6 +297,8 @@ impl<S: Session> Room<S> {
                     self.push(from, mem::take(&mut pushes));
                     self.push_to(&room, from, &[push]);
                 }
+                // This model has no uplink.
+                Post::Remote(..) => {}
                 Post::Counted(push, ticket) => {
                     pushes.push(push);
                     let others = self.push(from, mem::take(&mut pushes));

@@ -1,0 +1,58 @@
+//! The calls of a backend that publish at the broker.
+
+use super::{
+    awaited::Awaited,
+    command::{Backend, NotJson},
+    reply::{Answer, Failure, Response},
+};
+use crate::{
+    http::flow,
+    hub::{broadcast::Broadcast, broker},
+};
+use regatta_engine::{Flow, Post, RemoteOutcome, RoomName};
+use regatta_proto::http1::{Date, Reply, Status};
+
+impl Backend<'_> {
+    /// Sends a message to the broker for each of these rooms; or, in the second call, returns what became of them.
+    pub(super) fn send(&mut self, rooms: Vec<RoomName>, data: &str) -> Vec<Response> {
+        let awaited = self.awaited.get_or_insert_default();
+        if let Some(used) = &mut awaited.used {
+            let outcomes = awaited.outcomes.get(*used..*used + rooms.len()).unwrap_or_default();
+            *used += rooms.len();
+            return outcomes.iter().map(|outcome| response(*outcome)).collect();
+        }
+        let push = Broadcast::outgoing(data, true, &self.settings.backlog.memory);
+        let mut responses = Vec::new();
+        for room in rooms {
+            self.census.published.add(1);
+            self.posts.push(Post::Remote(room, push.clone(), awaited.outcomes.len() as u64));
+            awaited.outcomes.push(None);
+            responses.push(Response(Ok(Answer::Done {})));
+        }
+        responses
+    }
+
+    /// Makes the second call of `awaited`, and writes the reply.
+    pub(in super::super) fn answer_awaited(&mut self, awaited: Awaited, out: &mut Vec<u8>) -> Flow {
+        let Awaited { ref method, ref body, terms: Some(terms), is_last, .. } = awaited else {
+            return Flow::Close;
+        };
+        let (method, body) = (method.clone(), body.clone());
+        self.awaited = Some(awaited.again());
+        let date = Date::at(self.now.unix_s);
+        let reply = self.call(&method, &body);
+        let (status, content_type, text) = match &reply {
+            Ok(json) => (Status::Ok, Some("application/json"), json),
+            Err(NotJson(why)) => (Status::BadRequest, None, why),
+        };
+        let plain = Reply::text(status, text.as_bytes());
+        let content_type = content_type.unwrap_or(plain.content_type);
+        Reply { content_type, ..plain }.write(terms, &date, out);
+        if is_last { Flow::Close } else { flow(terms) }
+    }
+}
+
+fn response(outcome: Option<RemoteOutcome>) -> Response {
+    let failure = outcome.and_then(broker::failure);
+    Response(failure.map_or(Ok(Answer::Done {}), |why| Err(Failure::of_broker(why))))
+}

@@ -1,0 +1,136 @@
+//! What is known of the connection to the broker: for metrics, readiness and people.
+
+use crate::prometheus::{Exposition, label};
+use regatta_engine::{Counter, RemoteOutcome};
+use std::{
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+
+/// How long the broker may be away until the hub should get no new clients.
+pub(super) const STALE: Duration = Duration::from_secs(15);
+
+/// The connection of a hub to its broker, as other threads see it.
+#[derive(Debug, Default)]
+pub struct Health {
+    is_up: AtomicBool,
+    away: Mutex<Away>,
+    /// Connections that were up and are lost.
+    pub(super) lost: Counter,
+    /// Attempts to connect that failed.
+    pub(super) failed: Counter,
+    /// Messages that came from the broker.
+    pub(super) received: Counter,
+    /// Those that no hub of this version has published.
+    pub(super) ignored: Counter,
+    sent: Counter,
+    not_sent: Counter,
+    unknown: Counter,
+}
+
+/// Since when the broker is away.
+#[derive(Debug, Default)]
+enum Away {
+    /// It was never there.
+    #[default]
+    Always,
+    Since(Instant),
+    No,
+}
+
+impl Health {
+    fn away(&self) -> MutexGuard<'_, Away> {
+        // Nothing panics while holding the lock.
+        self.away.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn is_up(&self) -> bool {
+        self.is_up.load(Relaxed)
+    }
+
+    pub(super) fn up(&self) {
+        self.is_up.store(true, Relaxed);
+        *self.away() = Away::No;
+    }
+
+    pub(super) fn down(&self, now: Instant) {
+        self.is_up.store(false, Relaxed);
+        let mut away = self.away();
+        if matches!(*away, Away::No) {
+            *away = Away::Since(now);
+        }
+    }
+
+    pub(super) fn count(&self, outcome: RemoteOutcome) {
+        let counter = match outcome {
+            RemoteOutcome::Sent => &self.sent,
+            RemoteOutcome::NotSent => &self.not_sent,
+            RemoteOutcome::Unknown => &self.unknown,
+        };
+        counter.add(1);
+    }
+
+    /// Whether the hub should get new clients.
+    ///
+    /// # Errors
+    /// Says why not: the broker was never connected, or has been away for more than 15 s.
+    pub fn readiness(&self, now: Instant) -> Result<(), &'static str> {
+        match *self.away() {
+            Away::Always => Err("waiting: the broker has not been connected yet"),
+            Away::Since(at) if now.saturating_duration_since(at) > STALE => {
+                Err("the broker has been away for more than 15 s")
+            }
+            Away::Since(_) | Away::No => Ok(()),
+        }
+    }
+
+    /// Its metrics for Prometheus.
+    pub(in super::super) fn metrics(&self) -> String {
+        let mut all = Exposition::new("regatta_hub");
+        let mut one = |name: &str, kind: &str, help: &str, value: u64| {
+            all.family(name, kind, help, &[("", value)]);
+        };
+        let of = |counter: &Counter| counter.get() as u64;
+        one("broker_up", "gauge", "Whether the broker is connected.", u64::from(self.is_up()));
+        let help = "Connections to the broker that were lost. After each, members get a gap.";
+        one("broker_lost_total", "counter", help, of(&self.lost));
+        let help = "Attempts to connect to the broker that failed.";
+        one("broker_failed_total", "counter", help, of(&self.failed));
+        let help = "Messages that came from the broker, including own ones.";
+        one("broker_received_total", "counter", help, of(&self.received));
+        let help = "Messages of the broker that no hub of this version has published.";
+        one("broker_ignored_total", "counter", help, of(&self.ignored));
+        let sent = [
+            (label("outcome", "published"), of(&self.sent)),
+            (label("outcome", "not_published"), of(&self.not_sent)),
+            (label("outcome", "unknown"), of(&self.unknown)),
+        ];
+        let help = "Messages for the broker, by what their senders learned.";
+        all.family("broker_messages_total", "counter", help, &sent);
+        all.into_text()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hub_is_ready_once_it_was_connected_until_the_broker_has_been_away_for_15_seconds() {
+        let (health, start) = (Health::default(), Instant::now());
+        let at = |millis| start + Duration::from_millis(millis);
+        health.down(at(0));
+        assert!(health.readiness(at(1)).is_err(), "never connected");
+        health.up();
+        assert_eq!(health.readiness(at(99_000)), Ok(()));
+        health.down(at(100_000));
+        health.down(at(110_000));
+        assert_eq!(health.readiness(at(115_000)), Ok(()));
+        assert!(health.readiness(at(115_001)).is_err(), "since the first loss");
+        health.up();
+        assert_eq!(health.readiness(at(200_000)), Ok(()));
+    }
+}

@@ -1,0 +1,20 @@
+//! The broker of a hub: a Redis or Valkey server that joins several hubs, so that their members are in the same rooms.
+//!
+//! A message is published there, and delivered to all members of its room on all hubs when it comes back, also to its
+//! sender. So the order of a room is that of one channel of the broker, and it is the same on all hubs. `link` is the
+//! connection, `sent` what was published and has not come back; `settings` and `health` are shared with the rest of
+//! the hub.
+
+mod envelope;
+mod health;
+mod input;
+mod link;
+mod partition;
+mod sent;
+mod settings;
+mod texts;
+
+pub use health::Health;
+pub use link::BrokerLink;
+pub use settings::Broker;
+pub(super) use texts::{failure, write_not_published, write_published};

@@ -1,0 +1,70 @@
+//! The channels of the broker: each room is in one of 128 partitions, and each partition has a channel.
+
+/// The number of partitions. All hubs at one broker must agree on it.
+pub(super) const PARTITIONS: usize = 128;
+
+/// The partition of a room: its name, hashed with FNV-1a (64 bits; draft-eastlake-fnv), modulo their number.
+pub(super) fn partition(room: &str) -> usize {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for byte in room.bytes() {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+    (hash % PARTITIONS as u64) as usize
+}
+
+/// The names of the channels of a hub.
+#[derive(Debug)]
+pub(super) struct Channels {
+    partitions: Vec<Box<str>>,
+    /// The one in which only this hub publishes: its heartbeat.
+    pub(super) beat: Box<str>,
+}
+
+impl Channels {
+    /// Those with this prefix, of the hub with this number.
+    pub(super) fn new(prefix: &str, node: u64) -> Channels {
+        let name = |partition| format!("{prefix}:room:{partition}").into();
+        Channels {
+            partitions: (0..PARTITIONS).map(name).collect(),
+            beat: format!("{prefix}:beat:{node:016x}").into(),
+        }
+    }
+
+    /// The channel of a room.
+    pub(super) fn of(&self, room: &str) -> &str {
+        &self.partitions[partition(room)]
+    }
+
+    /// All that a hub subscribes to.
+    pub(super) fn all(&self) -> impl Iterator<Item = &str> {
+        self.partitions.iter().map(|name| &**name).chain([&*self.beat])
+    }
+
+    /// How many these are.
+    pub(super) const COUNT: usize = PARTITIONS + 1;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn rooms_have_partitions_that_never_change() {
+        // Other versions of the hub may be at the same broker.
+        assert_eq!([partition(""), partition("a"), partition("chat")], [37, 12, 11]);
+        let names = (0..10_000).map(|number| format!("room:{number}"));
+        let mut counts = [0; PARTITIONS];
+        names.for_each(|name| counts[partition(&name)] += 1);
+        assert!(counts.iter().all(|count| (40..130).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn no_two_channels_are_the_same() {
+        let (one, other) = (Channels::new("a", 1), Channels::new("a", 2));
+        let all: BTreeSet<&str> = one.all().chain([&*other.beat]).collect();
+        assert_eq!(all.len(), Channels::COUNT + 1);
+        assert!(one.all().any(|channel| channel == one.of("chat")));
+        assert_eq!(&*one.beat, "a:beat:0000000000000001");
+    }
+}

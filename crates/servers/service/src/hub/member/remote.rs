@@ -1,0 +1,74 @@
+//! A member of a hub with a broker, and a backend of one: what they send there, and what they learn of it.
+
+use super::{Member, sender::Sender};
+use crate::hub::{
+    api::Backend,
+    broadcast::Broadcast,
+    broker::{failure, write_not_published, write_published},
+    state::State,
+};
+use regatta_engine::{Context, Flow, Post, RemoteOutcome, Session};
+
+impl Sender<'_> {
+    /// Sends a message to the broker. Its sender gets it as all others do, when it comes back.
+    pub(super) fn send(&mut self, payload: &str) {
+        let Some(presence) = self.presence else { return };
+        let push = Broadcast::outgoing(payload, false, &self.settings.backlog.memory);
+        self.results.add(*self.next_ticket, payload);
+        self.posts.push(Post::Remote(presence.room().clone(), push, *self.next_ticket));
+        *self.next_ticket += 1;
+    }
+}
+
+impl Member {
+    /// It is known what became of a message that it has sent to the broker.
+    pub(super) fn learns(
+        &mut self,
+        context: &mut Context<'_, Self>,
+        ticket: u64,
+        outcome: RemoteOutcome,
+    ) -> Flow {
+        if let Some(awaited) = &mut self.awaited {
+            return if awaited.learns(ticket, outcome) {
+                self.answer_backend(context)
+            } else {
+                Flow::Continue
+            };
+        }
+        if let Some(payload) = self.results.take(ticket) {
+            match failure(outcome) {
+                None => write_published(&payload, context.out),
+                Some(why) => write_not_published(&payload, why, context.out),
+            }
+        }
+        if self.holding.is_counted() {
+            // The payload is freed.
+            self.has_room(context.out.len(), 0);
+        }
+        match self.state {
+            State::Leaving { .. } => self.on_drained(context),
+            _ => Flow::Continue,
+        }
+    }
+
+    /// Notes that no request follows the one that waits for the broker. Returns false if none waits.
+    pub(super) fn awaits_last(&mut self) -> bool {
+        let Some(awaited) = &mut self.awaited else { return false };
+        awaited.is_last();
+        true
+    }
+
+    /// Answers the request that has waited, and handles those behind it.
+    fn answer_backend(&mut self, context: &mut Context<'_, Self>) -> Flow {
+        let (Some(awaited), Some(api)) = (self.awaited.take(), self.settings.api.clone()) else {
+            return Flow::Continue;
+        };
+        let Context { now, out, posts, .. } = context;
+        let mut backend = Backend::new(&api, &self.settings, &self.census, *now, posts);
+        let flow = backend.answer_awaited(*awaited, out);
+        if flow != Flow::Continue {
+            return flow;
+        }
+        self.on_bytes(context, &mut [])
+    }
+}

@@ -1,0 +1,8 @@
+//! Hubs at one broker, without sockets: seeded simulations in which links are cut, stall or open only half, the broker
+//! restarts, and hubs die. What was promised to members is the checker, and planted faults show that it finds them.
+
+mod cable;
+mod judge;
+mod planted;
+mod redis;
+mod simulation;

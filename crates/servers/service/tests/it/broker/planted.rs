@@ -1,0 +1,95 @@
+//! Planted faults: the link of a hub, with a mistake.
+
+use regatta_engine::{RoomName, Ticket, Uplink, UplinkAct, UplinkTurn};
+use regatta_service::hub::{Broadcast, BrokerLink};
+use std::time::Instant;
+
+/// A mistake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    None,
+    /// Members learn of no loss.
+    SilentGap,
+    /// Heartbeats are neither sent nor missed.
+    NoHeartbeat,
+    /// Of two messages that come together, the second is delivered first.
+    TwoOrders,
+    /// A message is delivered twice.
+    Doubled,
+    /// A message whose confirmation is lost counts as published.
+    Optimistic,
+}
+
+pub struct Planted {
+    pub link: BrokerLink,
+    pub fault: Fault,
+    pub is_up: bool,
+}
+
+type Turn<'a> = UplinkTurn<'a, Broadcast>;
+
+impl Planted {
+    fn call(&mut self, turn: &mut Turn<'_>, what: impl FnOnce(&mut BrokerLink, &mut Turn<'_>)) {
+        let before = turn.acts.len();
+        what(&mut self.link, turn);
+        for act in &turn.acts[before..] {
+            match act {
+                UplinkAct::PushAll(_) => self.is_up = true,
+                UplinkAct::Disconnect => self.is_up = false,
+                _ => {}
+            }
+        }
+        let mut new = turn.acts.split_off(before);
+        match self.fault {
+            Fault::None | Fault::NoHeartbeat => {}
+            Fault::SilentGap => new.retain(|act| !matches!(act, UplinkAct::PushAll(_))),
+            Fault::TwoOrders => {
+                let places: Vec<usize> = (0..new.len())
+                    .filter(|place| matches!(new[*place], UplinkAct::Push(..)))
+                    .collect();
+                if let [one, other, ..] = places[..] {
+                    new.swap(one, other);
+                }
+            }
+            Fault::Doubled => {
+                let again = new.iter().find(|act| matches!(act, UplinkAct::Push(..))).cloned();
+                new.extend(again);
+            }
+            Fault::Optimistic => {
+                for act in &mut new {
+                    if let UplinkAct::Done(_, outcome) = act {
+                        *outcome = regatta_engine::RemoteOutcome::Sent;
+                    }
+                }
+            }
+        }
+        turn.acts.append(&mut new);
+    }
+}
+
+impl Uplink<Broadcast> for Planted {
+    fn opened(&mut self, turn: &mut Turn<'_>) {
+        self.call(turn, |link, turn| link.opened(turn));
+    }
+
+    fn received(&mut self, bytes: &[u8], turn: &mut Turn<'_>) {
+        self.call(turn, |link, turn| link.received(bytes, turn));
+    }
+
+    fn closed(&mut self, turn: &mut Turn<'_>) {
+        self.call(turn, |link, turn| link.closed(turn));
+    }
+
+    fn send(&mut self, room: &RoomName, push: &Broadcast, ticket: Ticket, turn: &mut Turn<'_>) {
+        self.call(turn, |link, turn| link.send(room, push, ticket, turn));
+    }
+
+    fn due(&self) -> Option<Instant> {
+        let is_ignored = self.fault == Fault::NoHeartbeat && self.is_up;
+        self.link.due().filter(|_| !is_ignored)
+    }
+
+    fn tick(&mut self, turn: &mut Turn<'_>) {
+        self.call(turn, |link, turn| link.tick(turn));
+    }
+}
