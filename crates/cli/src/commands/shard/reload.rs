@@ -42,6 +42,9 @@ impl Reloaded for ReloadedProxy {
         "node_user",
         "nodes",
         "password_file",
+        "sentinel_password_file",
+        "sentinel_user",
+        "sentinels",
         "slowlog",
         "split_writes",
     ];
@@ -56,6 +59,10 @@ impl Reloaded for ReloadedProxy {
         ensure!(
             before.seeds.is_empty() != is_cluster,
             "a change from or to map = \"cluster\" needs a restart"
+        );
+        ensure!(
+            before.sentinels.is_some() == settings.sentinels.is_some(),
+            "a change from or to nodes of Sentinels needs a restart"
         );
         if is_cluster {
             (settings.map, settings.nodes) = (Arc::clone(&before.map), Arc::clone(&before.nodes));
@@ -81,7 +88,9 @@ impl Reloaded for ReloadedProxy {
         } else {
             settings.map = Arc::new(settings.map.with_epoch(epoch + 1));
         }
-        if are_same(&settings.nodes, &before.nodes) {
+        if settings.sentinels.is_some() {
+            // Their addresses are those that the Sentinels give.
+        } else if are_same(&settings.nodes, &before.nodes) {
             settings.nodes = Arc::clone(&before.nodes);
         } else {
             names::follow(&settings.nodes, names)?;

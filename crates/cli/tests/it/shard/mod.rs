@@ -20,6 +20,7 @@ mod regressions;
 mod reload;
 mod reports;
 mod scripts;
+mod sentinels;
 mod slowlog;
 mod split_writes;
 mod status;
