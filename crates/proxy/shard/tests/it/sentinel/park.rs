@@ -58,6 +58,8 @@ pub struct Park {
     pub elected: Vec<usize>,
     /// The last failover that a majority of the Sentinels has known.
     pub committed: usize,
+    /// The last one whose master a majority has given. Some may have given it because of an earlier failover.
+    given: usize,
     pub fault: Option<Fault>,
     /// Sentinels that have learned of a failover and announce it.
     pub announces: Vec<usize>,
@@ -87,6 +89,7 @@ impl Park {
             sentinels: vec![Sentinel::default(); SENTINELS],
             elected: vec![0],
             committed: 0,
+            given: 0,
             fault,
             announces: Vec::new(),
             kicks: Vec::new(),
@@ -171,6 +174,11 @@ impl Park {
         if know >= MAJORITY {
             self.committed = self.committed.max(failover);
         }
+        let server = self.elected[failover];
+        let give = self.sentinels.iter().filter(|one| self.elected[one.knows] == server).count();
+        if give >= MAJORITY {
+            self.given = self.given.max(failover);
+        }
     }
 
     fn trouble(&mut self, sentinel: usize, random: &mut SmallRng, seen: &mut Seen) {
@@ -199,9 +207,9 @@ impl Park {
         }
     }
 
-    /// The failover whose master is this server, among those from this one on. `None`: no majority has known it.
+    /// The failover whose master is this server, among those from this one on. `None`: no majority has given it.
     pub fn failover_of(&self, server: usize, from: usize) -> Option<usize> {
-        (from..=self.committed).find(|failover| self.elected[*failover] == server)
+        (from..=self.given).find(|failover| self.elected[*failover] == server)
     }
 
     /// Answers the next command of a session of a Sentinel. Returns whether there was one.

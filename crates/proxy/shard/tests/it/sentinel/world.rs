@@ -82,7 +82,7 @@ impl World {
         };
         let map = Map::new(1, Slots::even(2).expect("two nodes"));
         let mut settings = Settings::of_sentinels(map, vec!["one".into(), "two".into()], sentinels);
-        settings.node_timeout = Duration::from_secs(5);
+        settings.node_timeout = Duration::from_secs(3000);
         let shared = Arc::new(Shared::new(settings));
         let now = Instant::now();
         let limits =
