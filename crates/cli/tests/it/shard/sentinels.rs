@@ -144,9 +144,9 @@ fn a_minority_of_sentinels_decides_nothing(model: &str) {
     until("it listens", || status(page, &["--ready"]) == (Some(1), why.to_owned()));
     let mut client = client(&proxy);
     until("the Sentinels were asked", || {
-        client.say("GET a").contains("2 of 3 Sentinels must agree")
+        client.say("GET b").contains("2 of 3 Sentinels must agree")
     });
-    let reply = client.say("GET a");
+    let reply = client.say("GET b");
     let expected = format!("{}: {}", park.sentinels[2].addr(), park.one.addr());
     assert!(reply.starts_with("-SHARDDOWN node one: its master is not known: "), "{reply}");
     assert!(reply.contains(&expected), "{reply}");
