@@ -43,6 +43,8 @@ pub struct Settings {
     /// MSET, DEL and UNLINK with keys on several nodes are split, which is not atomic. Otherwise they
     /// are refused.
     pub splits_writes: bool,
+    /// In a cluster, SUBSCRIBE, UNSUBSCRIBE and PUBLISH are sent as SSUBSCRIBE, SUNSUBSCRIBE and SPUBLISH.
+    pub shards_pubsub: bool,
     /// A request to which a node replies only after this time is added to the slow log; zero: all are. `None`: there is
     /// no slow log.
     pub slow: Option<Duration>,
@@ -84,6 +86,11 @@ impl Settings {
         Settings { seeds: seeds.into(), ..Self::new(map, Nodes::new(no_nodes())) }
     }
 
+    /// Whether the decisions about requests differ from those of the table.
+    pub(super) fn alters_requests(&self) -> bool {
+        !self.splits_writes || self.shards_pubsub
+    }
+
     /// The name of each node, and that of its master at the Sentinels.
     pub(super) fn managed(&self) -> Vec<(String, String)> {
         let masters = self.sentinels.iter().flat_map(|sentinels| &sentinels.masters);
@@ -118,6 +125,7 @@ impl Settings {
             all_bytes: 256 << 20,
             patient: true,
             splits_writes: true,
+            shards_pubsub: false,
             slow: Some(Duration::from_millis(10)),
             slow_entries: 128,
             hands_over: false,

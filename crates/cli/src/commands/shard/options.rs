@@ -63,6 +63,12 @@ pub struct ShardOptions {
     #[arg(long, default_value = "allow", value_name = "HOW",
           value_parser = |text: &str| one_of(text, &SplitWrites::ALL, SplitWrites::name))]
     split_writes: SplitWrites,
+    /// Publish/subscribe with --map cluster. classic: as clients send it; the nodes pass each message on to all others.
+    /// sharded: SUBSCRIBE, UNSUBSCRIBE and PUBLISH are sent as SSUBSCRIBE, SUNSUBSCRIBE and SPUBLISH, so all
+    /// publishers and subscribers must use such proxies
+    #[arg(long, default_value = "classic", value_name = "HOW",
+          value_parser = |text: &str| one_of(text, &PubSub::ALL, PubSub::name))]
+    pubsub: PubSub,
     /// On a reload (SIGHUP), accept nodes and a map that would look for keys at other nodes than before
     #[arg(long)]
     pub allow_remap: bool,
@@ -157,6 +163,24 @@ impl SplitWrites {
     }
 }
 
+/// How messages are published in a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PubSub {
+    Classic,
+    Sharded,
+}
+
+impl PubSub {
+    const ALL: [PubSub; 2] = [PubSub::Classic, PubSub::Sharded];
+
+    fn name(self) -> &'static str {
+        match self {
+            PubSub::Classic => "classic",
+            PubSub::Sharded => "sharded",
+        }
+    }
+}
+
 /// Who checks the passwords of clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Authority {
@@ -244,6 +268,11 @@ impl ShardOptions {
         settings.request.command = bytes(self.max_request);
         settings.patient = patient;
         settings.splits_writes = self.split_writes == SplitWrites::Allow;
+        settings.shards_pubsub = self.pubsub == PubSub::Sharded;
+        ensure!(
+            !settings.shards_pubsub || self.is_cluster(),
+            "--pubsub sharded applies only to --map cluster; remove it"
+        );
         settings.slow = self.slowlog.0;
         settings.slow_entries = self.slowlog_entries.get();
         Ok((settings, names))

@@ -77,6 +77,7 @@ impl Reloaded for ReloadedProxy {
         settings.hot_keys = matches.get_flag("hot_keys");
         // These were decided at the start.
         settings.hands_over = before.hands_over;
+        settings.shards_pubsub = before.shards_pubsub;
         settings.slow_entries = before.slow_entries;
         let keeps_auth = settings.auth.of_nodes != before.auth.of_nodes;
         if keeps_auth {

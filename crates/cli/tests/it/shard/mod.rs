@@ -21,6 +21,7 @@ mod reload;
 mod reports;
 mod scripts;
 mod sentinels;
+mod sharded_pubsub;
 mod slowlog;
 mod split_writes;
 mod status;

@@ -82,6 +82,10 @@ impl Proxy {
                 };
                 self.subscriber_is_lost(client, node, why);
             }
+            Use::Subscribed(client) if self.cluster.is_some() => {
+                let (code, why) = loss.words(upstream.is_open, timeout);
+                self.end_subscriber(client, &format!("{code} node {name}: {why}"), effects);
+            }
             // The client would miss messages without noticing.
             Use::Subscribed(client) => effects.close(client, Flow::Close),
             Use::Shared | Use::Idle | Use::Probe | Use::Login | Use::Retired => {}
