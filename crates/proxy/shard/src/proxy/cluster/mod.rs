@@ -3,6 +3,7 @@
 
 mod fresh;
 mod repeats;
+mod sharded;
 mod slots;
 
 pub(crate) use slots::{ASKED_FOR, LONGEST_SLOTS};
