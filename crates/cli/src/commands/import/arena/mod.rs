@@ -25,11 +25,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Make contenders in containers from a checkout of HttpArena, a workload file and a race for each
-/// profile. Nothing of the checkout is run: `regatta peers install` builds the images
+/// Make contenders in containers from a checkout of HttpArena
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Writes peers/arena-NAME/manifest.toml, workloads/arena-PROFILE.toml and
 races/arena-PROFILE.toml in this folder. A file that you have changed is kept.
+Nothing of the checkout is run; `regatta peers install` builds the images.
 
 Profiles: baseline, pipelined, limited-conn, json.
 
