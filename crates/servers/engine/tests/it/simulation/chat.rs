@@ -370,7 +370,7 @@ impl Scenario for Model {
                     Letter::Push(_, said) | Letter::Counted { push: said, .. } => {
                         said.0.escape_ascii().to_string()
                     }
-                    other => format!("{other:?}"),
+                    _ => "of another kind".to_owned(),
                 };
                 self.wrong = Some(format!("core {core} receives \"{letter}\" out of order"));
             }
