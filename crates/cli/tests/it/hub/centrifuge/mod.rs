@@ -117,7 +117,7 @@ fn at_a_stop_clients_are_closed_with_3001(model: &str) {
         let mut server = Server::start(command);
         let mut client = connected(&server);
         subscribes(&mut client, 2, "red");
-        server.signal("TERM");
+        server.signal("-TERM");
         assert_eq!(closed(&mut client), Some(CloseCode::from(3001)), "{model} {drain}");
         drop(client);
         assert!(server.ended().success(), "{model}");

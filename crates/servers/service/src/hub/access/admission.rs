@@ -1,7 +1,10 @@
 //! What is known of a client that may open a WebSocket.
 
-use super::{jwt::LEEWAY, rights::Scope};
+use super::rights::Scope;
 use serde_json::value::RawValue;
+
+/// Tolerance for the times in a token, in seconds, because clocks differ.
+pub(super) const LEEWAY: u64 = 30;
 
 /// A client that may open a WebSocket, and what its token says about it.
 #[derive(Debug, Default)]

@@ -1,7 +1,7 @@
 //! JSON Web Tokens (RFC 7519): which are valid, and what they say.
 
 use super::{
-    admission::Admission,
+    admission::{Admission, LEEWAY},
     invalid::Invalid,
     rights::{Capability, Scope},
 };
@@ -12,9 +12,6 @@ use jsonwebtoken::{
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
-
-/// Tolerance for the times in a token, in seconds, because clocks differ.
-pub(super) const LEEWAY: u64 = 30;
 
 /// Maximum number of keys with which a token is checked: each takes CPU, and anybody may send one.
 const MOST_TRIED: usize = 4;
