@@ -112,7 +112,7 @@ pub fn with_metrics(mut command: Command) -> (Server, SocketAddr) {
     let mut server = Server::start(command);
     let mut stderr = BufReader::new(server.child.stderr.take().unwrap());
     let mut line = String::new();
-    // A hub with a broker reports the connection meanwhile.
+    // It may already have reported a connection to others.
     while !line.starts_with("metrics at ") {
         line.clear();
         assert!(stderr.read_line(&mut line).unwrap() > 0, "it ended without a page of metrics");
