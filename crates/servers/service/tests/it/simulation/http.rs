@@ -123,7 +123,7 @@ fn hash_requests() -> Vec<Known> {
 const ENDS: usize = 2;
 
 /// Events that never occur. The first `ALSO` are possible only for a service with jobs.
-pub const NEVER: &[Visit] = &[
+const NEVER: &[Visit] = &[
     Visit::EndGone,
     Visit::JobDone,
     Visit::JobLate,
@@ -135,7 +135,7 @@ pub const NEVER: &[Visit] = &[
     Visit::TimerEngine,
     Visit::Letter,
 ];
-pub const ALSO: usize = 3;
+const ALSO: usize = 3;
 
 struct Http<R> {
     resource: R,

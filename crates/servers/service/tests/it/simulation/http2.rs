@@ -2,8 +2,8 @@
 //! it.
 
 use super::http::{
-    ALSO, CONTENT, DATE, DATE_BYTES, NEVER, NOTHING, SECONDS, SECONDS_BYTES, check_time,
-    hex_digests, same_except_times,
+    CONTENT, DATE, DATE_BYTES, NOTHING, SECONDS, SECONDS_BYTES, check_time, hex_digests,
+    same_except_times,
 };
 use regatta_engine::{
     Flow, Job, Now, Sessions,
@@ -138,6 +138,23 @@ fn windows() -> [(Vec<u8>, Vec<u8>); 2] {
 fn wrong() -> Vec<u8> {
     frame(Kind::PING, 0, 0, &[7; 7])
 }
+
+/// Events that never occur. The first `ALSO` are possible only for a service with jobs. No request asks to close
+/// the connection.
+const NEVER: &[Visit] = &[
+    Visit::EndGone,
+    Visit::JobDone,
+    Visit::JobLate,
+    Visit::EndPart,
+    Visit::StateConnecting,
+    Visit::EndAborted,
+    Visit::EndConnect,
+    Visit::TimerConnect,
+    Visit::TimerAlarm,
+    Visit::TimerEngine,
+    Visit::Letter,
+];
+const ALSO: usize = 3;
 
 /// The state of a client in the model.
 #[derive(Default)]
