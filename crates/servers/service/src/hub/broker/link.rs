@@ -94,7 +94,7 @@ impl BrokerLink {
     }
 
     fn log(&self, line: &str) {
-        (self.live.current().log)(&format!("broker {}: {line}", self.broker.name));
+        (self.live.current().log)(&format!("regatta: broker {}: {line}", self.broker.name));
     }
 
     /// Drops the connection, if there is one, and answers all who wait.

@@ -17,7 +17,7 @@ pub(super) const SILENCE: Duration = Duration::from_secs(3);
 /// A message that was sent.
 #[derive(Debug)]
 struct Entry {
-    /// Who waits for its outcome. `None`: nobody, or nobody any longer.
+    /// The sender that waits for its outcome. `None`: nobody, or nobody any longer.
     ticket: Option<Ticket>,
     at: Instant,
     /// The broker has confirmed it.
@@ -65,7 +65,7 @@ impl Sent {
         self.entries.push_back(Entry { ticket, at, is_confirmed: false, is_back: false });
     }
 
-    /// The broker has answered the next command. `is_refused`: it did not publish the message. Returns who waits for
+    /// The broker has answered the next command. `is_refused`: it did not publish the message. Returns the sender that waits for
     /// the outcome, if it was refused.
     pub(super) fn answered(&mut self, is_refused: bool) -> Result<Option<Ticket>, Inconsistent> {
         let at = self.confirmed;
@@ -80,7 +80,7 @@ impl Sent {
         if self.back < at { Err(Inconsistent) } else { Ok(self.forget(ticket)) }
     }
 
-    /// A message has come back. Returns who waits for its outcome. The broker may handle messages of an earlier
+    /// A message has come back. Returns the sender that waits for its outcome. The broker may handle messages of an earlier
     /// connection late: nobody waits for these any longer.
     pub(super) fn came_back(&mut self, number: u64) -> Result<Option<Ticket>, Inconsistent> {
         if number < self.start {

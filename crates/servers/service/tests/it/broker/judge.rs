@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long a sender waits for an outcome, with the time until each core has had its turn.
+/// How long a sender waits for an outcome, with the time until each core was served.
 const PATIENCE: Duration = Duration::from_millis(3_500);
 
 /// A member, and what it has heard.
