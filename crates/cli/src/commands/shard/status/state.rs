@@ -106,7 +106,7 @@ impl State {
             error_replies: value("error_replies_total")?,
             node_connections_lost: value("node_connections_lost_total")?,
             node_timeouts: value("node_timeouts_total")?,
-            sentinels: sentinels(&value),
+            sentinels: sentinels(value),
             nodes: of("node_up").map(node).collect(),
             hot_keys: None,
         })

@@ -157,7 +157,7 @@ impl Park {
         if one.is_up && one.is_master {
             (one.is_master, one.keys) = (false, keys);
             // Its connections may outlive that a little.
-            if server % 2 == 0 {
+            if server.is_multiple_of(2) {
                 self.kicks.push(server);
             }
             seen.demoted += 1;
