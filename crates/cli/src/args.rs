@@ -4,8 +4,8 @@
 use crate::commands::fleet::{AgentsArgs, FleetArgs};
 use crate::commands::{
     agent::AgentArgs, capacity::CapacityArgs, diff::DiffArgs, doctor::DoctorArgs,
-    hub::HubCommandArgs, load::LoadArgs, peers::PeersArgs, race::RaceArgs, report::ReportArgs,
-    serve::ServeArgs, shard::ShardArgs,
+    hub::HubCommandArgs, import::ImportArgs, load::LoadArgs, peers::PeersArgs, race::RaceArgs,
+    report::ReportArgs, serve::ServeArgs, shard::ShardArgs,
 };
 use clap::{Parser, Subcommand};
 
@@ -33,6 +33,8 @@ pub enum Command {
     Diff(DiffArgs),
     /// List or install the peers
     Peers(PeersArgs),
+    /// Make contenders and races from the entries of another benchmark
+    Import(ImportArgs),
     /// Check this machine for problems that would make results wrong
     Doctor(DoctorArgs),
     /// Run a built-in server

@@ -58,6 +58,7 @@ fn main() -> ExitCode {
         Command::Report(args) => commands::report::run(args),
         Command::Diff(args) => commands::diff::run(args),
         Command::Peers(args) => commands::peers::run(args),
+        Command::Import(args) => commands::import::run(args),
         Command::Doctor(args) => commands::doctor::run(args),
         Command::Serve(args) => commands::serve::run(*args),
         Command::Hub(args) => {

@@ -7,6 +7,7 @@ pub(crate) mod doctor;
 #[cfg(feature = "nats")]
 pub(crate) mod fleet;
 pub(crate) mod hub;
+pub(crate) mod import;
 pub(crate) mod load;
 pub(crate) mod manual;
 pub(crate) mod peers;

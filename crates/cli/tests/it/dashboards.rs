@@ -45,6 +45,9 @@ fn existing() -> BTreeSet<String> {
         let (_shard, more) = families(&[&["shard", "--nodes", "127.0.0.1:1"], map].concat());
         all.extend(more);
     }
+    let managed = ["shard", "--nodes", "sentinel:one", "--sentinels", "127.0.0.1:1"];
+    let (_managed, more) = families(&managed);
+    all.extend(more);
     assert!(all.len() > 15, "{all:?}");
     all
 }

@@ -15,6 +15,7 @@ mod hash;
 mod http;
 mod http_requests;
 mod hub;
+mod import;
 mod lies;
 mod load;
 mod machines;

@@ -72,6 +72,11 @@ impl Place {
             words("report out --replay"),
             words("diff out out"),
             words("doctor"),
+            words(concat!(
+                "import httparena ",
+                env!("CARGO_MANIFEST_DIR"),
+                "/tests/it/import/httparena"
+            )),
             words(&format!("shard status {}", self.metrics)),
             words(&format!("shard status {} --json", self.metrics)),
             words(&format!("hub status {}", self.hub.1)),

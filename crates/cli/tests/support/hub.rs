@@ -112,7 +112,11 @@ pub fn with_metrics(mut command: Command) -> (Server, SocketAddr) {
     let mut server = Server::start(command);
     let mut stderr = BufReader::new(server.child.stderr.take().unwrap());
     let mut line = String::new();
-    stderr.read_line(&mut line).unwrap();
+    // It may already have something to say about its nodes.
+    while !line.starts_with("metrics at ") {
+        line.clear();
+        assert!(stderr.read_line(&mut line).unwrap() > 0, "it ends without metrics");
+    }
     // Keep the pipe open: the server may write more.
     server.child.stderr = Some(stderr.into_inner());
     let page = line.trim().strip_prefix("metrics at http://").expect(&line);

@@ -20,6 +20,7 @@
 //! - `clients`: what is known of a client: who it is, its transaction and subscriptions, its pending replies.
 //! - `cluster`: what the nodes of a Redis Cluster report of it, and which requests are sent again.
 //! - `node`: the nodes, and connections to them.
+//! - `sentinel`: what Sentinels report of the masters that they manage, and which address counts.
 //! - `reply`: several replies made into one, and those of the proxy itself.
 //! - `proxy`: what happens at each event of a connection, a stop that is spread over a time (`drain`), and
 //!   the state of one core; `shared`: what all cores share.
@@ -36,6 +37,7 @@ mod observe;
 mod peers;
 mod proxy;
 mod reply;
+mod sentinel;
 mod sequential;
 mod settings;
 mod shared;
@@ -47,5 +49,5 @@ pub use node::nodes::Nodes;
 pub use observe::slow_log::{SlowEntry, SlowLog};
 pub use proxy::state::Proxy;
 pub use sequential::Sequential;
-pub use settings::{Auth, Credentials, Settings};
+pub use settings::{Auth, Credentials, Sentinels, Settings};
 pub use shared::{Counts, Shared};

@@ -107,12 +107,25 @@ impl Metrics {
         let repeats = tallies.iter().map(|tally| tally.repeats()).sum();
         let help = "Requests, or parts of them, that were sent again because a node of a cluster did not apply them.";
         all.family("repeats_total", "counter", help, &[("", repeats)]);
+        self.of_sentinels(all);
         if let Some((epoch, age)) = self.0.last_view(Instant::now()) {
             let help = "The epoch of the cluster in the last view of its slots that was used; 0 before the first.";
             all.family("cluster_epoch", "gauge", help, &[("", epoch)]);
             let help = "Time since a node has reported slots that can be used; before the first, since the start.";
             all.family("cluster_view_age_seconds", "gauge", help, &[("", age.as_secs())]);
         }
+    }
+
+    fn of_sentinels(&self, all: &mut Exposition) {
+        let Some(counts) = self.0.sentinel_counts(Instant::now()) else { return };
+        let help = "Sentinels that are configured.";
+        all.family("sentinels", "gauge", help, &[("", counts.configured as u64)]);
+        let help = "Sentinels that answered when all were asked for the masters last.";
+        all.family("sentinels_answering", "gauge", help, &[("", counts.answering as u64)]);
+        let help = "Longest time since a majority of the Sentinels gave the master of a node; of one without, since the start.";
+        all.family("masters_age_seconds", "gauge", help, &[("", counts.age.as_secs())]);
+        let help = "How often the master of a node has changed.";
+        all.family("master_switches_total", "counter", help, &[("", counts.switches)]);
     }
 
     /// The durations of each class of requests that a node has replied to.

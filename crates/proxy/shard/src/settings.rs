@@ -1,6 +1,10 @@
 //! Configuration of a proxy.
 
-use crate::{cluster::topology::no_nodes, node::nodes::Nodes, users::are_equal};
+use crate::{
+    cluster::topology::no_nodes,
+    node::nodes::{NOWHERE, Nodes},
+    users::are_equal,
+};
 use regatta_keyspace::map::{Cluster, Map};
 use regatta_proto::resp::CommandLimits;
 use std::{net::SocketAddr, sync::Arc, time::Duration};
@@ -18,6 +22,8 @@ pub struct Settings {
     pub seeds: Arc<[SocketAddr]>,
     /// Their names, HOST:PORT, which are resolved again when no node that is known reports the slots.
     pub seed_names: Arc<[String]>,
+    /// The Sentinels that manage the masters of the nodes, whose addresses follow from these. `None`: there are none.
+    pub sentinels: Option<Arc<Sentinels>>,
     /// Passwords: of the clients, and for the nodes.
     pub auth: Auth,
     /// Limits on a request.
@@ -37,6 +43,8 @@ pub struct Settings {
     /// MSET, DEL and UNLINK with keys on several nodes are split, which is not atomic. Otherwise they
     /// are refused.
     pub splits_writes: bool,
+    /// In a cluster, SUBSCRIBE, UNSUBSCRIBE and PUBLISH are sent as SSUBSCRIBE, SUNSUBSCRIBE and SPUBLISH.
+    pub shards_pubsub: bool,
     /// A request to which a node replies only after this time is added to the slow log; zero: all are. `None`: there is
     /// no slow log.
     pub slow: Option<Duration>,
@@ -78,6 +86,25 @@ impl Settings {
         Settings { seeds: seeds.into(), ..Self::new(map, Nodes::new(no_nodes())) }
     }
 
+    /// Whether the decisions about requests differ from those of the table.
+    pub(super) fn alters_requests(&self) -> bool {
+        !self.splits_writes || self.shards_pubsub
+    }
+
+    /// The name of each node, and that of its master at the Sentinels.
+    pub(super) fn managed(&self) -> Vec<(String, String)> {
+        let masters = self.sentinels.iter().flat_map(|sentinels| &sentinels.masters);
+        let named = masters.enumerate();
+        named.map(|(node, master)| (self.nodes.name(node).to_owned(), master.clone())).collect()
+    }
+
+    /// Settings with the default limits for nodes whose masters Sentinels manage. `names`: those of the nodes, for messages.
+    pub fn of_sentinels(map: Map, names: Vec<String>, sentinels: Sentinels) -> Self {
+        assert_eq!(names.len(), sentinels.masters.len(), "each node has a master");
+        let nodes = Nodes::new(names.into_iter().map(|name| (name, NOWHERE)));
+        Settings { sentinels: Some(Arc::new(sentinels)), ..Self::new(map, nodes) }
+    }
+
     /// Settings with the default limits.
     pub fn new(map: Map, nodes: Nodes) -> Self {
         assert_eq!(map.nodes(), nodes.count(), "the map and the list of nodes differ in length");
@@ -86,6 +113,7 @@ impl Settings {
             nodes: Arc::new(nodes),
             seeds: [].into(),
             seed_names: [].into(),
+            sentinels: None,
             auth: Auth::default(),
             request: CommandLimits {
                 bulk: 64 << 20,
@@ -97,12 +125,26 @@ impl Settings {
             all_bytes: 256 << 20,
             patient: true,
             splits_writes: true,
+            shards_pubsub: false,
             slow: Some(Duration::from_millis(10)),
             slow_entries: 128,
             hands_over: false,
             hot_keys: false,
         }
     }
+}
+
+/// Sentinels that manage the masters of nodes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sentinels {
+    /// The Sentinels as they are configured: HOST:PORT.
+    pub names: Vec<String>,
+    /// The address of each. `None`: its name has none.
+    pub addresses: Vec<Option<SocketAddr>>,
+    /// For each node, the name of its master at the Sentinels.
+    pub masters: Vec<String>,
+    /// Credentials for the Sentinels. `None`: they need none.
+    pub auth: Option<Credentials>,
 }
 
 /// Passwords: of the clients, and for the nodes.

@@ -24,7 +24,10 @@ mod under_load;
 mod usage;
 pub use contender::{
     attached::{NotFound, change_of, find_server},
-    container::{Container, container_engine, engine_trouble, image_id},
+    container::{
+        Container, ContainerOptions, InContainer, container_engine, engine_trouble, has_image,
+        image_id,
+    },
     ownership::{ForeignProcess, Ownership},
     ready::{NotReady, Ready},
     roles::{Ended, NotStarted, Role, RoleLaunch, Roles},
@@ -32,6 +35,7 @@ pub use contender::{
     running_url::{RunningUrl, is_url, named_url},
     stop_report::{Ending, StopReport, background, last_words},
     supervise::supervise,
+    ulimits::ulimit_names,
     wire::{Exited, Launch},
 };
 pub use group::{

@@ -49,6 +49,7 @@ pub use contenders::{
     backend::Backend,
     bundled,
     find_contenders::{Contender, ContenderError},
+    in_container::{Mount, Seccomp, Ulimit},
     launches::RoleCpus,
     lines_of_code::lines_of_code,
     manifest::{Limits, Manifest, WORKLOADS},

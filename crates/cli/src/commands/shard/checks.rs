@@ -41,6 +41,10 @@ fn why_not(model: Model, option: &str) -> Option<&'static str> {
             "a request is sent again only where clients share connections to the nodes; use percore, uring, \
              epoll, poll or select"
         }
+        "--sentinels" => {
+            "masters are followed only where clients share connections to the nodes; use percore, uring, epoll, poll \
+             or select"
+        }
         "--metrics" => {
             "requests are counted only where clients share connections to the nodes; use percore, uring, \
              epoll, poll or select"

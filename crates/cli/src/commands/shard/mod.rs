@@ -7,6 +7,7 @@ mod options;
 mod refused;
 mod reload;
 mod reports;
+mod sentinels;
 mod status;
 mod tls;
 mod unix;
@@ -174,7 +175,11 @@ pub fn run(args: ShardArgs, again: Option<Again>) -> anyhow::Result<Outcome> {
         "--node-tls-ca is not possible with --map cluster: the nodes report addresses without names for their \
          certificates; remove one of the two"
     );
-    let tls = args.tls.read(&names, &refused)?;
+    let names_of_servers = match settings.sentinels.as_deref() {
+        Some(sentinels) => tls::managed(&args.tls, sentinels)?,
+        None => names.clone(),
+    };
+    let tls = args.tls.read(&names_of_servers, &refused)?;
     if args.check {
         return Ok(Outcome::Success);
     }
@@ -280,12 +285,12 @@ fn serve_proxy(
     let counts =
         if forks { Counts::new(regatta_serve::shared_counter)? } else { Counts::default() };
     // A process with several threads must not fork.
-    if !forks {
+    if !forks && settings.sentinels.is_none() {
         names::follow(&settings.nodes, names)?;
     }
-    let is_cluster = !settings.seeds.is_empty();
+    let has_seeds = !settings.seeds.is_empty() || settings.sentinels.is_some();
     let shared = Arc::new(Shared::counting(settings, counts));
-    if is_cluster {
+    if has_seeds {
         names::follow_seeds(&shared)?;
     }
     let mut host = host.clone();
@@ -337,9 +342,10 @@ fn readiness(
     shared: &Arc<Shared>,
 ) -> impl Fn() -> Result<(), &'static str> + Send + Sync + 'static {
     let shared = Arc::clone(shared);
-    move || match shared.knows_slots() {
-        true => Ok(()),
-        false => Err("starting: no node of the cluster has reported its slots yet"),
+    move || match (shared.knows_slots(), shared.knows_masters()) {
+        (true, true) => Ok(()),
+        (false, _) => Err("starting: no node of the cluster has reported its slots yet"),
+        (_, false) => Err("starting: no majority of the Sentinels has given all masters yet"),
     }
 }
 
@@ -365,12 +371,13 @@ fn report_drain(shared: &Arc<Shared>, host: &Host) -> io::Result<Option<DrainRep
 fn report_nodes(shared: &Shared) {
     let reports = Reports::default();
     shared.report_nodes(Box::new(move |node, address, why| {
-        // TLS reports its failures itself.
-        if why.is_some_and(|why| why.starts_with(tls::NO_TLS)) {
+        // TLS reports its failures itself, and that a master is not known is reported with the reason.
+        if why.is_some_and(|why| why.starts_with(tls::NO_TLS)) || address.port() == 0 {
             return;
         }
         let why = why.map(|why| format!("down ({address}): {why}"));
         reports.report(node, why.as_deref(), "up again");
     }));
-    shared.report_cluster(Box::new(|line| output::log(&format!("regatta: cluster: {line}"))));
+    let who = if shared.settings.sentinels.is_some() { "sentinels" } else { "cluster" };
+    shared.report_cluster(Box::new(move |line| output::log(&format!("regatta: {who}: {line}"))));
 }

@@ -84,8 +84,8 @@ pub fn seeds(nodes: &[String]) -> anyhow::Result<Vec<SocketAddr>> {
     all(nodes, &Machine)
 }
 
-/// Resolves the nodes of a cluster that are asked for the others again whenever no node that is known answers: they may
-/// all have other addresses. In a thread of its own, because resolving blocks.
+/// Resolves the nodes of a cluster that are asked for the others again whenever no node that is known answers, and the
+/// Sentinels whenever too few answer: they may have other addresses. In a thread of its own, because resolving blocks.
 ///
 /// # Errors
 /// Fails if the thread cannot be started.
@@ -94,13 +94,44 @@ pub fn follow_seeds(shared: &Arc<Shared>) -> io::Result<()> {
     let follow = move || {
         loop {
             shared.wait_for_doubted_seeds();
-            if let Ok(seeds) = seeds(&shared.current().seed_names) {
-                shared.set_seeds(seeds);
+            let settings = shared.current();
+            match &settings.sentinels {
+                Some(known) => {
+                    if let Ok(addresses) = sentinels(&known.names) {
+                        shared.set_sentinels(addresses);
+                    }
+                }
+                None => {
+                    if let Ok(seeds) = seeds(&settings.seed_names) {
+                        shared.set_seeds(seeds);
+                    }
+                }
             }
             thread::sleep(PAUSE);
         }
     };
     thread::Builder::new().name("names".into()).spawn(follow).map(drop)
+}
+
+/// Resolves Sentinels, each `HOST:PORT`, to one address each. `None`: this one cannot be resolved now.
+///
+/// # Errors
+/// Fails if none has an address.
+pub fn sentinels(names: &[String]) -> anyhow::Result<Vec<Option<SocketAddr>>> {
+    let mut failure = None;
+    let resolve = |name: &String| match Machine.resolve(name) {
+        Ok(addresses) => addresses.first().copied(),
+        Err(error) => {
+            let text = format!("cannot resolve the Sentinel {name} (expected HOST:PORT)");
+            failure.get_or_insert(anyhow::Error::new(error).context(text));
+            None
+        }
+    };
+    let addresses: Vec<Option<SocketAddr>> = names.iter().map(resolve).collect();
+    match failure {
+        Some(failure) if addresses.iter().all(Option::is_none) => Err(failure),
+        _ => Ok(addresses),
+    }
 }
 
 fn all(nodes: &[String], network: &impl Network) -> anyhow::Result<Vec<SocketAddr>> {

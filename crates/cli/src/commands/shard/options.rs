@@ -1,6 +1,6 @@
 //! Options of the proxy, and the settings that follow from them.
 
-use super::names;
+use super::{names, sentinels};
 use crate::options::values::{duration, limit, one_of};
 use anyhow::{Context, bail, ensure};
 use regatta_keyspace::map::{
@@ -8,6 +8,7 @@ use regatta_keyspace::map::{
     twemproxy::{Distribution, Hash, Server},
 };
 use regatta_shard::{Auth, Credentials, Nodes, Settings};
+use sentinels::Managed;
 use std::{
     fs,
     net::SocketAddr,
@@ -22,10 +23,26 @@ pub const NO_NODES: &str = "`shard` needs nodes: --nodes 127.0.0.1:6379,127.0.0.
 #[derive(Debug, clap::Args)]
 #[group(id = "of_the_proxy", multiple = true)]
 pub struct ShardOptions {
-    /// The nodes (at least one) as HOST:PORT, separated by commas. With --map ketama or modula, write
+    /// The nodes (at least one) as HOST:PORT, separated by commas; or sentinel:NAME, see --sentinels. With --map ketama or modula, write
     /// them as in twemproxy's configuration: HOST:PORT:WEIGHT, or 'HOST:PORT:WEIGHT NAME'
     #[arg(long, value_name = "NODES", value_delimiter = ',')]
     nodes: Vec<String>,
+    /// The Sentinels (at most 32) as HOST:PORT, separated by commas, if the nodes are masters that they manage: write
+    /// --nodes sentinel:NAME with the name of each master. What a majority of them gives counts. Not on threads, green,
+    /// fork and prefork
+    #[arg(long, value_name = "SENTINELS", value_delimiter = ',')]
+    sentinels: Vec<String>,
+    /// The user name that the proxy sends to the Sentinels
+    #[arg(
+        long,
+        default_value = "default",
+        value_name = "NAME",
+        requires = "sentinel_password_file"
+    )]
+    sentinel_user: String,
+    /// The file with the password that the proxy sends to the Sentinels
+    #[arg(long, value_name = "PATH", requires = "sentinels")]
+    sentinel_password_file: Option<PathBuf>,
     /// How keys map to nodes. slots: 16,384 slots as in Redis Cluster, in equal ranges; redissharding:
     /// as in the program RedisSharding; ketama, modula: as in twemproxy; cluster: the nodes are a Redis
     /// Cluster, which reports its slots, and --nodes are some of them. Not on threads, green, fork and prefork
@@ -46,6 +63,12 @@ pub struct ShardOptions {
     #[arg(long, default_value = "allow", value_name = "HOW",
           value_parser = |text: &str| one_of(text, &SplitWrites::ALL, SplitWrites::name))]
     split_writes: SplitWrites,
+    /// Publish/subscribe with --map cluster. classic: as clients send it; the nodes pass each message on to all others.
+    /// sharded: SUBSCRIBE, UNSUBSCRIBE and PUBLISH are sent as SSUBSCRIBE, SUNSUBSCRIBE and SPUBLISH, so all
+    /// publishers and subscribers must use such proxies
+    #[arg(long, default_value = "classic", value_name = "HOW",
+          value_parser = |text: &str| one_of(text, &PubSub::ALL, PubSub::name))]
+    pubsub: PubSub,
     /// On a reload (SIGHUP), accept nodes and a map that would look for keys at other nodes than before
     #[arg(long)]
     pub allow_remap: bool,
@@ -140,6 +163,24 @@ impl SplitWrites {
     }
 }
 
+/// How messages are published in a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PubSub {
+    Classic,
+    Sharded,
+}
+
+impl PubSub {
+    const ALL: [PubSub; 2] = [PubSub::Classic, PubSub::Sharded];
+
+    fn name(self) -> &'static str {
+        match self {
+            PubSub::Classic => "classic",
+            PubSub::Sharded => "sharded",
+        }
+    }
+}
+
 /// Who checks the passwords of clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Authority {
@@ -162,12 +203,18 @@ impl ShardOptions {
     /// The option that only some models support, if it was given.
     pub fn option(&self) -> Option<&'static str> {
         let is_cluster = self.is_cluster().then_some("--map cluster");
-        is_cluster.or((self.auth == Authority::Nodes).then_some("--auth nodes"))
+        let is_managed = self.is_managed().then_some("--sentinels");
+        is_cluster.or(is_managed).or((self.auth == Authority::Nodes).then_some("--auth nodes"))
     }
 
     /// Whether the nodes are those of a Redis Cluster.
     pub fn is_cluster(&self) -> bool {
         self.map == MapName::Cluster
+    }
+
+    /// Whether Sentinels manage the masters of the nodes.
+    pub fn is_managed(&self) -> bool {
+        !self.sentinels.is_empty()
     }
 
     fn auth(&self) -> anyhow::Result<Auth> {
@@ -192,7 +239,7 @@ impl ShardOptions {
         })
     }
 
-    /// Returns the settings, and the nodes as HOST:PORT, except those of a cluster. `patient`: clients that send nothing are not
+    /// Returns the settings, and the nodes as HOST:PORT, except those of a cluster or of Sentinels. `patient`: clients that send nothing are not
     /// disconnected. `present`: the nodes whose addresses are preferred, if they have several.
     pub fn settings(
         &self,
@@ -201,10 +248,13 @@ impl ShardOptions {
     ) -> anyhow::Result<(Settings, Vec<String>)> {
         let (mut settings, names) = match self.is_cluster() {
             true => (Settings::of_cluster(seeds(self)?), Vec::new()),
-            false => {
-                let (map, nodes, names) = map(self, present)?;
-                (Settings::new(map, nodes), names)
-            }
+            false => match sentinels::managed(&self.nodes, &self.sentinels)? {
+                Some(managed) => (managed_settings(self, &managed)?, Vec::new()),
+                None => {
+                    let (map, nodes, names) = map(self, present)?;
+                    (Settings::new(map, nodes), names)
+                }
+            },
         };
         if self.is_cluster() {
             settings.seed_names = self.nodes.clone().into();
@@ -218,6 +268,11 @@ impl ShardOptions {
         settings.request.command = bytes(self.max_request);
         settings.patient = patient;
         settings.splits_writes = self.split_writes == SplitWrites::Allow;
+        settings.shards_pubsub = self.pubsub == PubSub::Sharded;
+        ensure!(
+            !settings.shards_pubsub || self.is_cluster(),
+            "--pubsub sharded applies only to --map cluster; remove it"
+        );
         settings.slow = self.slowlog.0;
         settings.slow_entries = self.slowlog_entries.get();
         Ok((settings, names))
@@ -236,6 +291,10 @@ fn seeds(args: &ShardOptions) -> anyhow::Result<Vec<SocketAddr>> {
         args.auth == Authority::One,
         "--auth nodes is not possible with --map cluster; use --password-file and --node-password-file"
     );
+    ensure!(
+        args.sentinels.is_empty() && !args.nodes.iter().any(|node| node.starts_with("sentinel:")),
+        "a Redis Cluster has no Sentinels; remove --sentinels, and give nodes of the cluster as HOST:PORT"
+    );
     names::seeds(&args.nodes)
 }
 
@@ -246,17 +305,28 @@ fn map(args: &ShardOptions, present: Option<&Nodes>) -> anyhow::Result<(Map, Nod
     if args.hash_tag.is_some() && !is_twemproxy {
         bail!("--hash-tag applies only to --map ketama and modula; remove it");
     }
-    let count = args.nodes.len();
     if !is_twemproxy {
         let nodes = nodes(args.nodes.iter().map(|node| (&node[..], &node[..])), present)?;
-        let map = match args.map {
-            MapName::RedisSharding => Map::new(1, RedisSharding::new(count)?),
-            _ => Map::new(1, Slots::even(count)?),
-        };
-        return Ok((map, nodes, args.nodes.clone()));
+        return Ok((by_order(args)?, nodes, args.nodes.clone()));
     }
     let servers: Vec<Server> =
         args.nodes.iter().map(|line| Ok(line.parse()?)).collect::<anyhow::Result<_>>()?;
+    let nodes = nodes(servers.iter().map(|server| (server.name(), server.address())), present)?;
+    let names = servers.iter().map(|server| server.address().to_string()).collect();
+    Ok((by_servers(args, &servers)?, nodes, names))
+}
+
+/// The map in which only the order of the nodes counts.
+fn by_order(args: &ShardOptions) -> anyhow::Result<Map> {
+    let count = args.nodes.len();
+    Ok(match args.map {
+        MapName::RedisSharding => Map::new(1, RedisSharding::new(count)?),
+        _ => Map::new(1, Slots::even(count)?),
+    })
+}
+
+/// The map of twemproxy.
+fn by_servers(args: &ShardOptions, servers: &[Server]) -> anyhow::Result<Map> {
     let tag = args.hash_tag.as_deref().map(|tag| {
         <[u8; 2]>::try_from(tag.as_bytes())
             .with_context(|| format!("--hash-tag {tag}: expected two characters, e.g. {{}}"))
@@ -265,10 +335,35 @@ fn map(args: &ShardOptions, present: Option<&Nodes>) -> anyhow::Result<(Map, Nod
         MapName::Modula => Distribution::Modula,
         _ => Distribution::Ketama,
     };
-    let nodes = nodes(servers.iter().map(|server| (server.name(), server.address())), present)?;
-    let names = servers.iter().map(|server| server.address().to_string()).collect();
-    let map = Twemproxy::new(distribution, args.hash, tag.transpose()?, &servers)?;
-    Ok((Map::new(1, map), nodes, names))
+    let map = Twemproxy::new(distribution, args.hash, tag.transpose()?, servers)?;
+    Ok(Map::new(1, map))
+}
+
+/// The settings for nodes that Sentinels manage.
+fn managed_settings(args: &ShardOptions, managed: &[Managed]) -> anyhow::Result<Settings> {
+    ensure!(
+        args.auth == Authority::One,
+        "--auth nodes is not possible with --sentinels; use --password-file and --node-password-file"
+    );
+    let is_twemproxy = matches!(args.map, MapName::Ketama | MapName::Modula);
+    ensure!(
+        args.hash_tag.is_none() || is_twemproxy,
+        "--hash-tag applies only to --map ketama and modula; remove it"
+    );
+    let masters: Vec<String> = managed.iter().map(|node| node.master.clone()).collect();
+    let (map, names) = match is_twemproxy {
+        true => {
+            let servers =
+                managed.iter().map(Managed::server).collect::<anyhow::Result<Vec<_>>>()?;
+            let names = servers.iter().map(|server| server.name().to_owned()).collect();
+            (by_servers(args, &servers)?, names)
+        }
+        false => (by_order(args)?, masters.clone()),
+    };
+    let password = args.sentinel_password_file.as_deref();
+    let auth = password.map(|path| credentials(&args.sentinel_user, path)).transpose()?;
+    let sentinels = sentinels::resolved(&args.sentinels, masters, auth)?;
+    Ok(Settings::of_sentinels(map, names, sentinels))
 }
 
 /// Resolves nodes, each with its name for messages and as HOST:PORT. One of the same name in `present` has a preferred

@@ -42,6 +42,9 @@ impl Reloaded for ReloadedProxy {
         "node_user",
         "nodes",
         "password_file",
+        "sentinel_password_file",
+        "sentinel_user",
+        "sentinels",
         "slowlog",
         "split_writes",
     ];
@@ -57,6 +60,10 @@ impl Reloaded for ReloadedProxy {
             before.seeds.is_empty() != is_cluster,
             "a change from or to map = \"cluster\" needs a restart"
         );
+        ensure!(
+            before.sentinels.is_some() == settings.sentinels.is_some(),
+            "a change from or to nodes of Sentinels needs a restart"
+        );
         if is_cluster {
             (settings.map, settings.nodes) = (Arc::clone(&before.map), Arc::clone(&before.nodes));
         }
@@ -70,6 +77,7 @@ impl Reloaded for ReloadedProxy {
         settings.hot_keys = matches.get_flag("hot_keys");
         // These were decided at the start.
         settings.hands_over = before.hands_over;
+        settings.shards_pubsub = before.shards_pubsub;
         settings.slow_entries = before.slow_entries;
         let keeps_auth = settings.auth.of_nodes != before.auth.of_nodes;
         if keeps_auth {
@@ -81,7 +89,9 @@ impl Reloaded for ReloadedProxy {
         } else {
             settings.map = Arc::new(settings.map.with_epoch(epoch + 1));
         }
-        if are_same(&settings.nodes, &before.nodes) {
+        if settings.sentinels.is_some() {
+            // Their addresses are those that the Sentinels give.
+        } else if are_same(&settings.nodes, &before.nodes) {
             settings.nodes = Arc::clone(&before.nodes);
         } else {
             names::follow(&settings.nodes, names)?;

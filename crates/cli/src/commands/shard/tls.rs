@@ -8,8 +8,9 @@ use crate::options::{
     certificate::{CERTIFICATE, Pair, client_config, server_config},
     renewed::Renewed,
 };
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use regatta_service::tls_engine::{Current, Servers, Tls};
+use regatta_shard::Sentinels;
 use rustls::{ServerConfig, pki_types::ServerName};
 use std::{path::PathBuf, sync::Arc};
 
@@ -116,6 +117,18 @@ impl TlsArgs {
             )
         })
     }
+}
+
+/// The names of all servers, if Sentinels manage the masters of the nodes: of these, and then of the Sentinels.
+///
+/// # Errors
+/// Fails if nodes are reached over TLS, but the name in their certificates is not given: their addresses change.
+pub fn managed(args: &TlsArgs, sentinels: &Sentinels) -> anyhow::Result<Vec<String>> {
+    ensure!(
+        !args.checks_names(),
+        "--node-tls-ca with --sentinels needs --node-tls-server-name, because the addresses of masters change"
+    );
+    Ok(sentinels.masters.iter().chain(&sentinels.names).cloned().collect())
 }
 
 fn pair(certificate: &Option<PathBuf>, key: &Option<PathBuf>) -> Option<Pair> {

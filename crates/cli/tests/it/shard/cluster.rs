@@ -76,7 +76,6 @@ fn keys_of_one_command_are_of_one_slot(model: &str) {
     assert_eq!(client.say("EXEC"), "*1\r\n:1\r\n");
     assert_eq!(client.say("RPUSH list 1"), ":1\r\n");
     assert_eq!(client.say("BLPOP list 0"), "*2\r\n$4\r\nlist\r\n$1\r\n1\r\n");
-    assert!(client.say("SSUBSCRIBE a").starts_with("-ERR the proxy does not support 'ssubscribe'"));
     assert!(
         client.say("PSUBSCRIBE a*").starts_with("-ERR the proxy does not support 'psubscribe'")
     );

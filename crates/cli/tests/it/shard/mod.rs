@@ -20,6 +20,8 @@ mod regressions;
 mod reload;
 mod reports;
 mod scripts;
+mod sentinels;
+mod sharded_pubsub;
 mod slowlog;
 mod split_writes;
 mod status;

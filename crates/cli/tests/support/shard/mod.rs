@@ -4,6 +4,7 @@ pub mod client;
 pub mod cluster;
 pub mod differential;
 pub mod nodes;
+pub mod sentinel;
 pub mod tls;
 
 use crate::support::Server;

@@ -17,8 +17,6 @@ use crate::{
 const UNDESCRIBED: &str = "Redis does not specify the positions of all its keys";
 const OTHER_KEYS: &str = "its BY or GET pattern may read keys on other nodes";
 const NO_KEYS: &str = "without keys, its node is unknown; pass all keys that it uses";
-const SHARDED: &str =
-    "the slots of a cluster can move, and with them its shard channels; use subscribe";
 const PATTERNS: &str = "each node of a cluster gets all messages, so they would arrive several times; only patterns \
                         that start with __keyspace@ or __keyevent@ are possible";
 const MALFORMED: &str = "its arguments are malformed, so the node of its keys is unknown";
@@ -114,13 +112,6 @@ fn route<A: Arguments + ?Sized>(
             let Home { node, group } = map.home(args.get(1).unwrap_or_default());
             plan.group = Some(group);
             Route::OneNode(node)
-        }
-        Policy::Channels
-            if map.cluster().is_some()
-                && command.name.starts_with('s')
-                && command.name != "subscribe" =>
-        {
-            return Err(refusal::unsupported(command, SHARDED));
         }
         Policy::Patterns
             if map.cluster().is_some()

@@ -1,7 +1,7 @@
 //! A client's subscriptions.
 
 use regatta_engine::Conn;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A client's subscriptions.
 #[derive(Debug, Default)]
@@ -13,6 +13,8 @@ pub(crate) struct Subscriptions {
     pub(crate) is_leaving: bool,
     /// The names that the command in flight adds.
     pub(crate) adding: Vec<(Kind, Vec<u8>)>,
+    /// The names that the command in flight removes, if a node confirms them as shard channels.
+    pub(crate) leaving: BTreeMap<Vec<u8>, Kind>,
     /// A node may have accepted names of a command that another one has refused: their messages are discarded.
     pub(crate) is_partial: bool,
     channels: BTreeSet<Vec<u8>>,
@@ -70,6 +72,23 @@ impl Subscriptions {
             Some(b's') => self.shard_channels.contains(name),
             _ => self.channels.contains(name),
         }
+    }
+
+    /// Whether the client is subscribed to this name.
+    pub(crate) fn has(&self, kind: Kind, name: &[u8]) -> bool {
+        match kind {
+            Kind::Channels => self.channels.contains(name),
+            Kind::Patterns => self.patterns.contains(name),
+            Kind::ShardChannels => self.shard_channels.contains(name),
+        }
+    }
+
+    /// As which kinds of channels the client gets a message of a shard channel, if SUBSCRIBE subscribes to these, too.
+    pub(crate) fn kinds_of(&self, name: &[u8]) -> [Option<Kind>; 2] {
+        let [one, other] =
+            [Kind::Channels, Kind::ShardChannels].map(|kind| self.has(kind, name).then_some(kind));
+        // The node has not confirmed yet that it is left.
+        [one, other.or(self.leaving.get(name).copied().filter(|_| one.is_none()))]
     }
 
     /// The memory of the names, in bytes.

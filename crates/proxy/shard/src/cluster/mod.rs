@@ -2,6 +2,7 @@
 //! proxy does is in `proxy::cluster`.
 
 pub(crate) mod redirect;
+pub(crate) mod renaming;
 pub(crate) mod state;
 pub(crate) mod topology;
 pub(crate) mod view;

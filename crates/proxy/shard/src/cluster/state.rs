@@ -1,6 +1,6 @@
 //! What a core does for a cluster: its question for the slots, and the requests that are sent again.
 
-use crate::node::upstream::Waiter;
+use crate::{cluster::renaming::Renaming, node::upstream::Waiter};
 use regatta_engine::Conn;
 use regatta_keyspace::map::Map;
 use std::{
@@ -29,6 +29,8 @@ pub(crate) struct ClusterState {
     pub(crate) fresh: BTreeMap<Conn, (u64, Instant)>,
     /// Those of them whose input is to resume then.
     pub(crate) fresh_waiting: Vec<Conn>,
+    /// Memory for commands that are sent under another name.
+    pub(crate) renaming: Renaming,
     /// Merged replies to commands for all nodes and to SCAN that are pending, by their slots in the rings of the clients.
     pub(crate) asked_all: BTreeMap<(Conn, u32), AskedAll>,
 }

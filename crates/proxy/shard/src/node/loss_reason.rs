@@ -19,6 +19,8 @@ pub(crate) enum Loss {
     Moved,
     /// The proxy itself could not open the connection, for this reason.
     NotOpened(String),
+    /// The server is no master, for this reason. No request was sent to it.
+    NoMaster(String),
     /// TLS with the node failed, for this reason, before it took anything that was sent.
     NoTls(String),
 }
@@ -34,6 +36,7 @@ impl Loss {
             }
             Loss::TimedOut => ("SHARDTIMEOUT", format!("no reply within {timeout:?}")),
             Loss::NotOpened(why) => ("SHARDDOWN", format!("the proxy cannot connect: {why}")),
+            Loss::NoMaster(why) => ("SHARDDOWN", why.clone()),
             Loss::NoTls(why) => ("SHARDDOWN", format!("no TLS connection: {why}")),
             Loss::Moved => ("SHARDMOVED", "the shard map has changed".to_string()),
             Loss::Malformed(what) => ("SHARDDOWN", format!("unusable reply: {what}")),
@@ -46,7 +49,7 @@ impl Loss {
     /// The error text for a client whose request was, or would have been, sent to this node.
     pub(crate) fn text(&self, node: &str, was_open: bool, timeout: Duration) -> String {
         let (code, why) = self.words(was_open, timeout);
-        let is_unclear = was_open && !matches!(self, Loss::Denied(_));
+        let is_unclear = was_open && !matches!(self, Loss::Denied(_) | Loss::NoMaster(_));
         let note = if is_unclear { "; the command may have been applied" } else { "" };
         format!("{code} node {node}: {why}{note}")
     }

@@ -2,10 +2,13 @@
 
 use std::{
     collections::BTreeSet,
-    net::SocketAddr,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     sync::{Condvar, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
+
+/// The address of a node that has none yet.
+pub(crate) const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 /// The nodes behind a proxy, in the order of the shard map.
 #[derive(Debug)]

@@ -107,6 +107,10 @@ pub(crate) enum Use {
     Login,
     /// The proxy, to ask a cluster for its slots.
     Slots,
+    /// The proxy, to ask a Sentinel for the masters. The number of the node is that of the Sentinel, after the nodes.
+    Sentinel,
+    /// The proxy, to which a Sentinel announces failovers. The number of the node is as above.
+    Announcements,
     /// Nothing new: its node is another server now. It is closed once it has brought all replies.
     Retired,
 }
@@ -204,6 +208,12 @@ pub(crate) enum What {
     Probed,
     /// What a node reports of its cluster.
     Slots,
+    /// What a Sentinel reports of a master.
+    Master,
+    /// The reply to SUBSCRIBE or PING over the connection for announcements.
+    Announced,
+    /// The reply to ROLE: the node must be a master.
+    Role,
     /// The limit on an argument.
     Longest,
     /// The description of a command.

@@ -9,7 +9,10 @@ use crate::{
         upstream::{STRANGERS, Upstream, Use, Waiter, What},
     },
     peers::Peer,
-    proxy::state::{Fx, OFF, Proxy},
+    proxy::{
+        sentinel::ask_for_role,
+        state::{Fx, OFF, Proxy},
+    },
     reply::merging::{Merging, Rule},
 };
 use rand::Rng;
@@ -317,7 +320,10 @@ impl Proxy {
             return None;
         }
         let now = effects.now().instant;
-        if self.pools.get(pool).is_refused(node, now) {
+        if use_ != Use::Probe && self.pools.get(pool).is_refused(node, now) {
+            return None;
+        }
+        if self.sentinel.is_some() && !self.has_master(node, effects) {
             return None;
         }
         let settings = &self.settings;
@@ -332,6 +338,9 @@ impl Proxy {
         } else if let Some(own) = &settings.auth.nodes {
             write_command([&b"AUTH"[..], &own.user, &own.password], out);
             upstream.wait_for_itself(What::Authenticated, now);
+        }
+        if self.sentinel.is_some() {
+            ask_for_role(&mut upstream, out, now);
         }
         if resp3 {
             write_command([&b"HELLO"[..], b"3"], out);

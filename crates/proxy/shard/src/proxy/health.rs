@@ -45,11 +45,12 @@ impl Proxy {
             .any(|one| !one.waiting.is_empty() || matches!(one.use_, Use::Subscribed(_)));
         self.close_retired(effects);
         let slots_due = self.ask_for_slots(effects);
+        let masters_due = self.ask_for_masters(effects);
         for conn in self.pools.expired(now) {
             self.close_unused(conn, effects);
         }
         let due = self.health.iter().filter_map(Health::due).chain(self.pools.due());
-        let due = due.chain(logins_due).chain(slots_due).min();
+        let due = due.chain(logins_due).chain(slots_due).chain(masters_due).min();
         self.tick_at = due.into_iter().chain(is_busy.then_some(now + CHECK_INTERVAL)).min();
     }
 

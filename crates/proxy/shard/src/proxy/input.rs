@@ -7,6 +7,7 @@ use crate::{
         next::Next,
         routed::Routed,
     },
+    cluster::renaming::is_renamed,
     peers::Peer,
     proxy::{
         budget::COUNTED,
@@ -102,7 +103,12 @@ impl Proxy {
         self.spare.pop().unwrap_or_else(|| Box::new(Rest::new(Commands::new(limits))))
     }
 
-    fn command(&mut self, client: &mut Client, command: &Command<'_>, effects: &mut Fx) -> Next {
+    pub(crate) fn command(
+        &mut self,
+        client: &mut Client,
+        command: &Command<'_>,
+        effects: &mut Fx,
+    ) -> Next {
         self.kind = Kind::Refused;
         if client.epoch != self.map.epoch() {
             // With another map, a request could overtake earlier ones.
@@ -135,8 +141,17 @@ impl Proxy {
             plan = std::mem::take(&mut self.plan);
             self.group = plan.group();
         }
-        if !self.settings.splits_writes {
-            decision = decision.without_split_writes();
+        if self.alters {
+            if self.settings.shards_pubsub
+                && client.identity.is_trusted
+                && is_renamed(decision.name())
+            {
+                self.plan = plan;
+                return self.renamed(client, command, effects);
+            }
+            if !self.settings.splits_writes {
+                decision = decision.without_split_writes();
+            }
         }
         self.kind = match Kind::of(&decision) {
             Kind::Refused if is_set_info(command) || self.hands_over(client, command) => {

@@ -102,10 +102,11 @@ impl Proxy {
         if let Some(conn) = found {
             return Ok(conn);
         }
-        if self.pools.get(pool).key.user.is_none() {
+        if self.pools.get(pool).key.user.is_none() && self.sentinel.is_none() {
             return self.connect(pool, node, use_, effects).ok_or(Unleased::Unavailable);
         }
-        // The node must accept the user before anything is sent. Until then the connection is one of the idle ones.
+        // The node must accept the user, or be a master, before anything is sent. Until then the connection is one of the
+        // idle ones.
         let has_room = self.pools.get(pool).has_room(node);
         let conn = match first.filter(|_| !has_room) {
             Some(conn) => conn,

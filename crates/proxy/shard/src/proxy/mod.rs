@@ -15,6 +15,7 @@ mod node_lost;
 mod observation;
 mod reload;
 mod replies;
+mod sentinel;
 pub(crate) mod state;
 mod subscriptions;
 mod transaction;

@@ -24,6 +24,9 @@ impl Proxy {
         self.charge(&mut upstream, 0);
         let Upstream { conn, node, pool, .. } = upstream;
         effects.abort(conn);
+        if matches!(upstream.use_, Use::Sentinel | Use::Announcements) {
+            return self.sentinel_is_lost(&upstream, &loss, effects);
+        }
         self.pools.get(pool).forget(node, conn);
         self.logins[node].take_if(|login| *login == conn);
         if upstream.use_ == Use::Slots {
@@ -48,10 +51,12 @@ impl Proxy {
         let is_blamed = !upstream.is_open && !matches!(loss, Loss::NotOpened(_))
             || loss == Loss::TimedOut
             // A user that a node does not accept is no fault of the node.
-            || upstream.denied.is_some() && upstream.is_admitted
+            || upstream.denied.is_some() && (upstream.is_admitted || self.sentinel.is_some())
+            || matches!(loss, Loss::NoMaster(_))
             || upstream.use_ == Use::Probe;
         if loss != Loss::Moved && !matches!(upstream.use_, Use::Idle | Use::Retired) {
             self.want_slots(None, effects);
+            self.want_masters(false, effects);
         }
         if is_blamed && loss != Loss::Moved && is_present {
             self.fails(node, &why, effects);
@@ -77,9 +82,15 @@ impl Proxy {
                 };
                 self.subscriber_is_lost(client, node, why);
             }
+            Use::Subscribed(client) if self.cluster.is_some() => {
+                let (code, why) = loss.words(upstream.is_open, timeout);
+                self.end_subscriber(client, &format!("{code} node {name}: {why}"), effects);
+            }
             // The client would miss messages without noticing.
             Use::Subscribed(client) => effects.close(client, Flow::Close),
-            Use::Shared | Use::Idle | Use::Probe | Use::Login | Use::Slots | Use::Retired => {}
+            Use::Shared | Use::Idle | Use::Probe | Use::Login | Use::Retired => {}
+            // See above.
+            Use::Slots | Use::Sentinel | Use::Announcements => {}
         }
     }
 
@@ -126,6 +137,9 @@ impl Proxy {
                 | What::Selected
                 | What::Queued
                 | What::Slots
+                | What::Master
+                | What::Announced
+                | What::Role
                 | What::Longest
                 | What::Described
                 | What::Version

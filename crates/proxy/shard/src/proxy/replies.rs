@@ -20,6 +20,7 @@ use crate::{
         unblock,
     },
     reply::{errors, merging::Merging},
+    sentinel::reported::is_master,
 };
 use regatta_engine::Conn;
 use regatta_proto::resp::Found;
@@ -126,7 +127,7 @@ impl Proxy {
             return Some(if is_applied { Loss::Refused(text) } else { Loss::Denied(text) });
         }
         let Some(waiter) = upstream.waiting.pop_front() else {
-            return Some(Loss::Malformed("a reply without a request"));
+            return self.unsolicited(upstream, reply, effects);
         };
         if waiter.is_kept && self.is_repeated(upstream, waiter, reply, effects) {
             return None;
@@ -136,6 +137,9 @@ impl Proxy {
             let is_error = upstream.streamed == 0 && reply.first() == Some(&b'-');
             if is_error {
                 self.note_demand(upstream.node, reply, effects.now().instant);
+                if self.sentinel.is_some() && reply.starts_with(b"-READONLY") {
+                    self.is_replica(upstream, effects);
+                }
             }
             if upstream.most < OWED && upstream.streamed == 0 {
                 self.note_service(upstream, reply);
@@ -202,6 +206,14 @@ impl Proxy {
             }
             What::Queued => {}
             What::Slots => self.slots_reported(upstream, reply, effects),
+            What::Master => self.master_reported(upstream, reply, effects),
+            What::Announced => self.announced(upstream, waiter, reply, effects),
+            What::Role => {
+                if let Err(why) = is_master(reply) {
+                    return Some(Loss::NoMaster(why));
+                }
+                self.prepared(upstream);
+            }
             What::Longest => {
                 upstream.longest = Longest::of(reply);
                 let held = std::mem::take(&mut upstream.held);
@@ -251,6 +263,12 @@ impl Proxy {
             self.note_slow(waiter.client, slow, effects.now().instant);
         }
         None
+    }
+
+    /// Handles a reply for which no request waits: an announcement of a Sentinel.
+    fn unsolicited(&mut self, upstream: &Upstream, reply: &[u8], effects: &mut Fx) -> Option<Loss> {
+        let is_fine = upstream.use_ == Use::Announcements && self.announces(reply, effects);
+        (!is_fine).then_some(Loss::Malformed("a reply without a request"))
     }
 
     /// Delivers a client's reply, or the remainder of one of which `streamed` bytes were already sent.
@@ -424,7 +442,8 @@ impl Upstream {
             Use::Leased(client) => peers.peek(client).and_then(Client::blocking),
             _ => None,
         };
-        let timeout = if self.use_ == Use::Slots { timeout.min(ASKED_FOR) } else { timeout };
+        let is_own = matches!(self.use_, Use::Slots | Use::Sentinel | Use::Announcements);
+        let timeout = if is_own { timeout.min(ASKED_FOR) } else { timeout };
         match blocking.map(|blocking| blocking.limit) {
             None => Some(self.since + timeout),
             Some(BlockingTime::For(limit)) => Some(self.since + limit + timeout),

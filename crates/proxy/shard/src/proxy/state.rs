@@ -6,6 +6,7 @@ use crate::{
     node::{described::Described, nodes::Health, pools::Pools},
     observe::{class::Class, clock::Clock, hot_keys::Sampler},
     peers::Peers,
+    sentinel::state::SentinelState,
     settings::Settings,
     shared::Shared,
     tally::{Kind, Tally},
@@ -27,6 +28,10 @@ pub struct Proxy {
     pub(super) order: Arc<[usize]>,
     /// What it does for a cluster, if the nodes are of one.
     pub(super) cluster: Option<Box<ClusterState>>,
+    /// What it does with Sentinels, if they manage the masters of the nodes.
+    pub(super) sentinel: Option<Box<SentinelState>>,
+    /// Decisions about requests are altered: see [`Settings::alters_requests`].
+    pub(super) alters: bool,
     /// The group of the keys of the request that is being sent, if it has any.
     pub(super) group: Option<u16>,
     pub(super) peers: Peers,
@@ -87,6 +92,7 @@ impl Proxy {
         let (settings, changes) = shared.settings_now();
         let nodes = settings.nodes.count();
         let is_cluster = settings.map.cluster().is_some();
+        let is_managed = settings.sentinels.is_some();
         Proxy {
             peers: Peers::default(),
             pools: Pools::new(nodes),
@@ -107,10 +113,12 @@ impl Proxy {
             serves_all: vec![false; nodes],
             held: 0,
             drains_until: None,
-            // The cluster is asked for its slots at once.
-            tick_at: is_cluster.then(Instant::now),
+            // The cluster is asked for its slots at once, and so are Sentinels for the masters.
+            tick_at: (is_cluster || is_managed).then(Instant::now),
             order: settings.map.order().into(),
             cluster: is_cluster.then(Box::default),
+            sentinel: is_managed.then(Box::default),
+            alters: settings.alters_requests(),
             group: None,
             random: SmallRng::seed_from_u64(seed),
             map: Arc::clone(&settings.map),

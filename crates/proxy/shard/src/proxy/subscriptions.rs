@@ -94,10 +94,18 @@ impl Proxy {
         }
         // What to send to which node.
         let mut asked: Vec<(usize, Vec<u8>)> = Vec::new();
-        let known = subscriptions.of(kind);
+        let shards = self.settings.shards_pubsub && kind != Kind::Patterns;
+        let other = if kind == Kind::Channels { Kind::ShardChannels } else { Kind::Channels };
+        // At the node, SUBSCRIBE and SSUBSCRIBE are the same then.
+        let is_shared = |channel: &[u8]| {
+            shards && !is_notification(channel) && subscriptions.has(other, channel)
+        };
         let mut changed = BTreeSet::new();
         for channel in &names {
-            if known.contains(channel) != adds && changed.insert(channel.clone()) {
+            if subscriptions.has(kind, channel) != adds
+                && changed.insert(channel.clone())
+                && !is_shared(channel)
+            {
                 let concerns_all = kind == Kind::Patterns || is_notification(channel);
                 let owner = [map.node(channel)];
                 let concerned = if concerns_all { &nodes[..] } else { &owner };
@@ -139,6 +147,11 @@ impl Proxy {
         );
         if let Mode::Subscribed(subscriptions) = &mut client.mode {
             subscriptions.is_leaving = !adds;
+            if !adds {
+                let sent = asked.iter().map(|(_, channel)| channel);
+                let sharded = sent.filter(|channel| is_sharded(kind, shards, channel));
+                subscriptions.leaving = sharded.map(|channel| (channel.clone(), kind)).collect();
+            }
             subscriptions.adding = match adds {
                 true => changed.into_iter().map(|name| (kind, name)).collect(),
                 false => Vec::new(),
@@ -146,7 +159,15 @@ impl Proxy {
         }
         let slot = client.ring.merge(Box::new(merging));
         for (part, ((_, channel), conn)) in asked.iter().zip(conns).enumerate() {
-            let write = |out: &mut Vec<u8>| write_command([&name[..], channel], out);
+            let is_sharded = is_sharded(kind, shards, channel);
+            let home = || self.map.home(channel).group;
+            self.group = (self.cluster.is_some() && is_sharded).then(home);
+            let name = match is_sharded && kind == Kind::Channels {
+                true if adds => &b"ssubscribe"[..],
+                true => &b"sunsubscribe"[..],
+                false => &name[..],
+            };
+            let write = |out: &mut Vec<u8>| write_command([name, channel], out);
             self.send_part(Waiter::part(client.conn, slot, part), conn, effects, write);
         }
         Next::Stop
@@ -193,8 +214,16 @@ impl Proxy {
     ) -> bool {
         let Some((Value::Elements(_, _, elements), _)) = Value::read(reply) else { return false };
         let Some((Value::Bulk(kind), at)) = Value::read(elements) else { return false };
+        if kind == b"sunsubscribe" {
+            return self.is_unsubscribed(client, &elements[at..], effects);
+        }
         if !matches!(kind, b"message" | b"pmessage" | b"smessage") {
             return false;
+        }
+        if self.settings.shards_pubsub && kind == b"smessage" {
+            let head = &reply[..reply.len() - elements.len()];
+            self.shard_message(client, (head, &elements[at..]), effects);
+            return true;
         }
         if let Some(client) = self.peers.client(client) {
             if let Mode::Subscribed(own) = &client.mode
@@ -218,6 +247,47 @@ impl Proxy {
         true
     }
 
+    /// Handles the report of a node that a shard channel is left. Returns `false` if the client has asked for that: then it
+    /// is the reply. Otherwise its slot has moved.
+    fn is_unsubscribed(&mut self, conn: Conn, rest: &[u8], effects: &mut Fx) -> bool {
+        let channel = match Value::read(rest) {
+            Some((Value::Bulk(channel), _)) => channel,
+            _ => b"",
+        };
+        let Some(client) = self.peers.client(conn) else { return true };
+        let Mode::Subscribed(own) = &mut client.mode else { return true };
+        if own.leaving.remove(channel).is_some() {
+            return false;
+        }
+        let text = format!("SHARDMOVED the slot of channel {} has moved", channel.escape_ascii());
+        self.end_subscriber(conn, &text, effects);
+        self.want_slots(None, effects);
+        true
+    }
+
+    /// Forwards a message of a shard channel to a client that may know the channel by SUBSCRIBE. `message`: its first line,
+    /// and what follows its kind.
+    fn shard_message(&mut self, conn: Conn, message: (&[u8], &[u8]), effects: &mut Fx) {
+        let (head, rest) = message;
+        let Some((Value::Bulk(channel), _)) = Value::read(rest) else { return };
+        let Some(client) = self.peers.client(conn) else { return };
+        let Mode::Subscribed(own) = &client.mode else { return };
+        let (kinds, leaves) = (own.kinds_of(channel), own.is_leaving);
+        for kind in kinds.into_iter().flatten() {
+            let name: &[u8] = match kind {
+                Kind::Channels => b"$7\r\nmessage\r\n",
+                _ => b"$8\r\nsmessage\r\n",
+            };
+            let text = [head, name, rest].concat();
+            match effects.out(conn) {
+                Some(out) if leaves => out.extend_from_slice(&text),
+                Some(out) => client.ring.answer(&text, out),
+                None => {}
+            }
+        }
+        self.resume_later(conn);
+    }
+
     /// Continues after all nodes have confirmed. Returns a client without subscriptions to plain
     /// mode.
     pub(crate) fn end_subscriptions(&mut self, client: &mut Client, effects: &mut Fx) {
@@ -228,11 +298,17 @@ impl Proxy {
                 subscriptions.undo();
             }
             subscriptions.adding.clear();
+            subscriptions.leaving.clear();
         }
         if subscriptions.is_empty() && !subscriptions.is_opening {
             self.end_mode(client, effects);
         }
     }
+}
+
+/// Whether a node gets the name of a channel as that of a shard channel. `shards`: those of SUBSCRIBE are some.
+fn is_sharded(kind: Kind, shards: bool, channel: &[u8]) -> bool {
+    kind == Kind::ShardChannels || shards && !is_notification(channel)
 }
 
 /// Updates the subscriptions. Returns the confirmations.

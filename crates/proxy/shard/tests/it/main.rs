@@ -11,6 +11,7 @@ mod expect;
 mod node;
 mod pest;
 mod seen;
+mod sentinel;
 mod wire;
 mod world;
 

@@ -4,13 +4,14 @@
 //! forwards SIGTERM, and ends with the container.
 
 use crate::{
+    contender::ulimits,
     group::cgroup::{Cgroup, Version},
     machine::on_path::find_on_path,
     process::tree::{Process, named},
 };
-use rustix::process::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
 use std::{
+    collections::BTreeMap,
     io,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -19,8 +20,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Maximum number of processes of a container.
-const PROCESSES: u64 = 32_768;
 /// How long an engine may take to create a container after its client was killed.
 const AGAIN: Duration = Duration::from_millis(500);
 
@@ -31,6 +30,35 @@ pub struct Container {
     engine: PathBuf,
     /// The container's unique name.
     name: String,
+}
+
+/// What runs in a container, and how.
+#[derive(Clone, Debug)]
+pub struct InContainer<'a> {
+    /// The image.
+    pub image: &'a str,
+    /// Program and arguments; empty: those of the image.
+    pub words: Vec<String>,
+    /// A folder that is mounted at the same path.
+    pub run: &'a Path,
+    /// Its CPUs; empty: all.
+    pub cpus: &'a [u32],
+    /// Its environment variables.
+    pub env: &'a BTreeMap<String, String>,
+    /// What a manifest asks for in addition.
+    pub options: &'a ContainerOptions,
+}
+
+/// What a container has in addition to the usual.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ContainerOptions {
+    /// Files and folders that it sees, read-only: their paths on this machine, and in the container. No path
+    /// contains a colon, which separates them for the engine.
+    pub mounts: Vec<(PathBuf, PathBuf)>,
+    /// Limits of its processes (setrlimit(2)) by name, soft and hard alike; `None`: as high as possible.
+    pub ulimits: BTreeMap<String, Option<u64>>,
+    /// Whether its processes may make all system calls. Otherwise the engine's profile applies.
+    pub unconfined: bool,
 }
 
 /// Returns the program that runs containers here: podman, which needs no daemon, otherwise docker;
@@ -59,14 +87,20 @@ pub fn engine_trouble() -> Option<String> {
 /// engine would at the first start. Returns `None` if that fails or no engine answers.
 pub fn image_id(image: &str) -> Option<String> {
     let engine = container_engine()?;
-    let inspect = || {
-        let id = asked(&engine, &["image", "inspect", "--format={{.Id}}", image]).ok();
-        id.filter(|id| !id.is_empty())
-    };
-    inspect().or_else(|| {
+    id_here(&engine, image).or_else(|| {
         asked(&engine, &["pull", "--quiet", image]).ok()?;
-        inspect()
+        id_here(&engine, image)
     })
+}
+
+/// Whether an image is on this machine. It is not pulled. `None` if no engine is on PATH.
+pub fn has_image(image: &str) -> Option<bool> {
+    Some(id_here(&container_engine()?, image).is_some())
+}
+
+fn id_here(engine: &Path, image: &str) -> Option<String> {
+    let id = asked(engine, &["image", "inspect", "--format={{.Id}}", image]).ok();
+    id.filter(|id| !id.is_empty())
 }
 
 /// Runs an engine command and returns its output, without white space around it.
@@ -87,37 +121,30 @@ impl Container {
         Container { engine, name: format!("regatta-{}-{count}", std::process::id()) }
     }
 
-    /// Returns the command that runs `words` in `image`, on the host's network and the CPUs `cpus`
-    /// (empty: all), with the folder `run` mounted at the same path. Its limit on open files is that of
-    /// this process; its limit on processes is the hard limit of this process, at most 32,768. By
-    /// default, engines raise some limits, which not every user may do.
-    #[expect(clippy::too_many_arguments, reason = "the parts of a command")]
-    pub fn command<'a>(
-        &self,
-        image: &str,
-        words: Vec<String>,
-        run: &Path,
-        cpus: &[u32],
-        env: impl IntoIterator<Item = (&'a String, &'a String)>,
-    ) -> Vec<String> {
-        let files = getrlimit(Resource::Nofile);
-        let processes = getrlimit(Resource::Nproc).maximum.unwrap_or(PROCESSES).min(PROCESSES);
-        let limit = |n: Option<u64>| n.map_or("-1".to_owned(), |n| n.to_string());
+    /// Returns the command that runs it, on the host's network. Its limit on open files is that of this process;
+    /// its limit on processes is the hard limit of this process, at most 32,768.
+    pub fn command(&self, what: InContainer<'_>) -> Vec<String> {
+        let InContainer { image, words, run, cpus, env, options } = what;
         let mut command = vec![
             self.engine.display().to_string(),
             "run".into(),
             "--rm".into(),
             format!("--name={}", self.name),
             "--network=host".into(),
-            format!("--ulimit=nofile={}:{}", limit(files.current), limit(files.maximum)),
-            format!("--ulimit=nproc={processes}:{processes}"),
             format!("--volume={0}:{0}", run.display()),
         ];
+        command.extend(ulimits::options(&self.engine, &options.ulimits));
+        for (from, to) in &options.mounts {
+            command.push(format!("--volume={}:{}:ro", from.display(), to.display()));
+        }
+        if options.unconfined {
+            command.push("--security-opt=seccomp=unconfined".into());
+        }
         if !cpus.is_empty() {
             let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
             command.push(format!("--cpuset-cpus={}", cpus.join(",")));
         }
-        command.extend(env.into_iter().map(|(name, value)| format!("--env={name}={value}")));
+        command.extend(env.iter().map(|(name, value)| format!("--env={name}={value}")));
         command.push(image.to_owned());
         command.extend(words);
         command
@@ -175,18 +202,52 @@ impl Container {
 mod tests {
     use super::*;
 
+    fn command_of(container: &Container, options: &ContainerOptions) -> Vec<String> {
+        container.command(InContainer {
+            image: "x:1",
+            words: vec!["/serve".to_owned(), "4001".to_owned()],
+            run: Path::new("/r"),
+            cpus: &[0, 2],
+            env: &[("WHO".to_owned(), "me".to_owned())].into(),
+            options,
+        })
+    }
+
     #[test]
     fn a_container_gets_its_cpus_its_folder_and_a_unique_name() {
         let engine = PathBuf::from("/usr/bin/podman");
         let [one, other] = [(); 2].map(|()| Container::new(engine.clone()));
         assert_ne!(one.name, other.name);
-        let (name, value) = ("WHO".to_owned(), "me".to_owned());
-        let words = vec!["/serve".to_owned(), "4001".to_owned()];
-        let command = one.command("x:1", words, Path::new("/r"), &[0, 2], [(&name, &value)]);
+        let command = command_of(&one, &ContainerOptions::default());
         assert_eq!(command[..3], ["/usr/bin/podman", "run", "--rm"]);
         for word in ["--network=host", "--cpuset-cpus=0,2", "--volume=/r:/r", "--env=WHO=me"] {
             assert!(command.iter().any(|one| one == word), "{word} in {command:?}");
         }
+        let starts = |start: &str| command.iter().filter(|one| one.starts_with(start)).count();
+        assert_eq!(
+            ["--ulimit=nofile=", "--ulimit=nproc=", "--ulimit=", "--security"].map(starts),
+            [1, 1, 2, 0]
+        );
         assert_eq!(command[command.len() - 3..], ["x:1", "/serve", "4001"]);
+    }
+
+    #[test]
+    fn a_container_gets_what_its_manifest_asks_for_before_its_image() {
+        let options = ContainerOptions {
+            mounts: vec![("/srv/a b".into(), "/data".into())],
+            ulimits: [("memlock".to_owned(), None), ("nofile".to_owned(), Some(9))].into(),
+            unconfined: true,
+        };
+        let command = command_of(&Container::new("/usr/bin/docker".into()), &options);
+        let image = command.iter().position(|word| word == "x:1").unwrap();
+        for word in [
+            "--volume=/srv/a b:/data:ro",
+            "--ulimit=memlock=-1:-1",
+            "--ulimit=nofile=9:9",
+            "--security-opt=seccomp=unconfined",
+        ] {
+            assert!(command[..image].iter().any(|one| one == word), "{word} in {command:?}");
+        }
+        assert_eq!(command.iter().filter(|one| one.starts_with("--ulimit=nofile")).count(), 1);
     }
 }

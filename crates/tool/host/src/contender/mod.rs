@@ -13,4 +13,5 @@ pub(crate) mod running_url;
 pub(crate) mod start;
 pub(crate) mod stop_report;
 pub(crate) mod supervise;
+pub(crate) mod ulimits;
 pub(crate) mod wire;

@@ -1,6 +1,6 @@
 //! The fingerprint of a race: reads it and checks that it is unchanged.
 
-use crate::ask::{entrant::Entrant, entrant::EntrantError};
+use crate::ask::{entrant::Entrant, entrant::EntrantError, mounted};
 use regatta_host::{allowed_cpus, change_of, engine_trouble, find_on_path, image_id};
 use regatta_record::{Asked, Fingerprint, ServerMachine, Setup};
 use ring::digest::{Context, SHA256};
@@ -76,7 +76,12 @@ fn of_machine(entrants: Vec<Entrant>, binary: &Path) -> Result<Fingerprint, Chan
         answered.filter_map(|(name, version)| Some((name, version?))).collect()
     });
     let mut files = BTreeMap::new();
-    for path in entrants.iter().flat_map(files_of) {
+    let mut paths: Vec<PathBuf> = entrants.iter().flat_map(files_of).collect();
+    for entrant in &entrants {
+        let mounted = mounted::files(&entrant.contender);
+        paths.extend(mounted.map_err(|(path, error)| ChangedError::Io { path, error })?);
+    }
+    for path in paths {
         let hash = hash(&path)?;
         files.insert(path.display().to_string(), hash);
     }

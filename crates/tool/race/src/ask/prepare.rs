@@ -4,7 +4,7 @@ use crate::{
     ask::{
         choice::{PEERS, baseline, check_known, check_unique, choose, serves},
         contest::{Contest, SHORTEST_WINDOW},
-        elsewhere, heads,
+        elsewhere, fixed_port, heads,
     },
     contenders::{find_contenders::Contender, manifest::Manifest, nearest::hint},
 };
@@ -232,6 +232,7 @@ pub fn prepare(
     if server.is_some() {
         elsewhere::check(&asked).map_err(PrepareError)?;
     }
+    fixed_port::check(&asked).map_err(PrepareError)?;
     Ok(asked)
 }
 

@@ -2,7 +2,8 @@
 
 use crate::contenders::{lines_of_code::lines_of_code, manifest::Manifest};
 use regatta_host::{
-    NotFound, RunningUrl, container_engine, find_on_path, find_server, is_executable, search_path,
+    NotFound, RunningUrl, container_engine, find_on_path, find_server, has_image, is_executable,
+    search_path,
 };
 use regatta_record::RunningServer;
 use std::{
@@ -113,8 +114,8 @@ impl Contender {
                 (true, false) => format!("not on PATH: {absent}; install it, then run {install}"),
             });
         }
-        if self.manifest.image.is_some() && container_engine().is_none() {
-            return Some("it runs in a container: install podman or docker".to_owned());
+        if let Some(missing) = self.missing_for_container() {
+            return Some(missing);
         }
         // A program that runs in a container is in its image.
         let start = if self.manifest.image.is_some() { &Vec::new() } else { start };
@@ -136,6 +137,25 @@ impl Contender {
             false => format!("not built yet; run {install}"),
             true => self.not_found(&program),
         })
+    }
+
+    /// Returns what its container lacks, and what to do. An image that `setup` builds is not pulled.
+    fn missing_for_container(&self) -> Option<String> {
+        let Manifest { name, image, setup, mounts, .. } = &self.manifest;
+        let image = image.as_ref()?;
+        if container_engine().is_none() {
+            return Some("it runs in a container: install podman or docker".to_owned());
+        }
+        if let Some(mount) = mounts.iter().find(|mount| !self.dir.join(&mount.from).exists()) {
+            let (from, to) = (self.dir.join(&mount.from), mount.to.display());
+            return Some(format!(
+                "there is no {}, which its container sees as {to}; correct `mounts`",
+                from.display()
+            ));
+        }
+        let is_unbuilt = !setup.is_empty() && has_image(image) == Some(false);
+        is_unbuilt
+            .then(|| format!("its image is not built yet; run `regatta peers install {name}`"))
     }
 
     /// Says where a program was looked for, and what to do.

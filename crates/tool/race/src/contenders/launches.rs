@@ -7,7 +7,8 @@ use crate::contenders::{
     placeholders::{BackendPorts, UnknownPlaceholder, Values},
 };
 use regatta_host::{
-    Container, Containment, Launch, RoleLaunch, container_engine, free_port, search_path,
+    Container, Containment, InContainer, Launch, RoleLaunch, container_engine, free_port,
+    search_path,
 };
 use regatta_record::RoleUsage;
 use std::{
@@ -115,7 +116,9 @@ impl Contender {
             let engine =
                 engine.ok_or_else(|| at("neither podman nor docker is installed".into()))?;
             let own = container.insert(Container::new(engine));
-            command = own.command(image, command, values.run, cpus, &env);
+            let options = &self.manifest.container_keys().options(&self.dir);
+            let (words, run, env) = (command, values.run, &env);
+            command = own.command(InContainer { image, words, run, cpus, env, options });
         }
         env.entry("PATH".into()).or_insert_with(search_path);
         for template in config {

@@ -1,7 +1,11 @@
 //! The manifest of a contender, in TOML. Parsing and checks, no file access.
 
 use crate::contenders::{
-    adapter::Adapter, backend::Backend, command::Command, nearest::hint_of_key,
+    adapter::Adapter,
+    backend::Backend,
+    command::Command,
+    in_container::{ContainerKeys, Mount, Seccomp, Ulimit},
+    nearest::hint_of_key,
 };
 use regatta_host::{Ready, RunningUrl, is_url};
 use regatta_record::day_of;
@@ -41,6 +45,20 @@ pub struct Manifest {
     /// Image of the container that runs `start`, with podman or docker, on the host's network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
+    /// The port that it always listens on. Absent: each start gets a free one, `{port}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// Files and folders that its container sees, read-only: `{ from = "items.json", to = "/data/items.json" }`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mounts: Vec<Mount>,
+    /// Limits of the processes in its container, by the names of docker: a number, or `"unlimited"`, which is as
+    /// high as the engine may set it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub ulimits: BTreeMap<String, Ulimit>,
+    /// `"unconfined"`: the processes in its container may make all system calls. Absent: those of the
+    /// engine's profile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seccomp: Option<Seccomp>,
     /// Program and arguments that print the version of its runtime, on the first line.
     #[serde(default)]
     pub version: Vec<String>,
@@ -174,12 +192,16 @@ impl Manifest {
         }
         let has_port = |text: &String| text.contains("{port}");
         let gets_port = start.iter().chain(self.env.values()).any(has_port);
-        if !gets_port && self.config.is_empty() && !is_running {
+        if self.port == Some(0) {
+            return Err(format!("the `port` of {name} is 0; expected 1 to 65535, or no `port`"));
+        }
+        if !gets_port && self.config.is_empty() && self.port.is_none() && !is_running {
             return Err(format!(
                 "{name} is not given its port: write {{port}} where its start command, env or config \
-                 template needs the port"
+                 template needs the port; if it always listens on the same one, set `port`"
             ));
         }
+        self.container_keys().check(name)?;
         if let Some(wrong) = self.config.iter().find(|file| !file.ends_with(".in")) {
             return Err(format!("the config template {wrong:?} of {name} must end in .in"));
         }
@@ -203,10 +225,17 @@ impl Manifest {
         Backend::check_all(name, &self.backends)
     }
 
+    /// Returns the keys that apply only to containers.
+    pub(crate) fn container_keys(&self) -> ContainerKeys<'_> {
+        let (image, seccomp) = (self.image.as_deref(), self.seccomp);
+        ContainerKeys { image, mounts: &self.mounts, ulimits: &self.ulimits, seccomp }
+    }
+
     /// Whether it is a running server. It has no keys that say how to start it.
     fn check_running(&self) -> Result<bool, String> {
-        let Manifest { name, url: Some(url), start, image, setup, env, config, backends, .. } =
-            self
+        let Manifest {
+            name, url: Some(url), start, image, setup, env, config, port, backends, ..
+        } = self
         else {
             return Ok(false);
         };
@@ -214,6 +243,7 @@ impl Manifest {
         let starts = [
             ("start", !start.is_empty()),
             ("image", image.is_some()),
+            ("port", port.is_some()),
             ("setup", !setup.is_empty()),
             ("env", !env.is_empty()),
             ("config", !config.is_empty()),

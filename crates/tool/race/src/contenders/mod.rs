@@ -8,6 +8,7 @@ pub(crate) mod canned_reply;
 pub(crate) mod command;
 pub(crate) mod find_contenders;
 pub(crate) mod hash_file;
+pub(crate) mod in_container;
 pub(crate) mod launches;
 pub(crate) mod lines_of_code;
 pub(crate) mod manifest;

@@ -51,7 +51,8 @@ pub(crate) struct Started {
 }
 
 /// Starts a contender. If another program takes the port first, that is not the contender's fault:
-/// the start is repeated on other ports, up to five tries.
+/// the start is repeated on other ports, up to five tries. One that always listens on the same port fails if that
+/// is taken.
 pub(crate) fn start(
     how: StartHere<'_>,
     entrant: &Entrant,
@@ -62,14 +63,23 @@ pub(crate) fn start(
         return attach(server, &entrant.name);
     }
     let no_port = |error| MachineError::Io { what: "find a free port", error };
+    let fixed = entrant.contender.manifest.port;
+    if let Some(port) = fixed.filter(|port| is_taken(*port).unwrap_or(false)) {
+        let because = format!(
+            "{}: another program listens on port {port}, which is the only one that it can listen on; stop \
+             that program",
+            entrant.name
+        );
+        return Ok(Start::Failed { because });
+    }
     let mut last = Start::Interrupted;
     for _ in 0..TRIES {
-        let port = free_port().map_err(no_port)?;
+        let port = fixed.map_or_else(free_port, Ok).map_err(no_port)?;
         let backends = entrant.contender.backend_ports().map_err(no_port)?;
         last = start_on(port, &backends, how, entrant, load)?;
         let mut ports = backends.iter().flat_map(|backend| &backend.ports).chain([&port]);
-        let failed = matches!(last, Start::Failed { .. });
-        if !failed || !ports.any(|port| is_taken(*port).unwrap_or(false)) {
+        let may_repeat = matches!(last, Start::Failed { .. }) && fixed.is_none();
+        if !may_repeat || !ports.any(|port| is_taken(*port).unwrap_or(false)) {
             break;
         }
     }

@@ -30,9 +30,24 @@ pub struct State {
     /// Connections to nodes that were lost, and those of them because of a late reply.
     node_connections_lost: u64,
     node_timeouts: u64,
+    /// What Sentinels say of the masters, if they manage them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sentinels: Option<SentinelState>,
     nodes: Vec<NodeState>,
     /// The keys that are requested most, if the proxy serves them.
     pub hot_keys: Option<HotKeys>,
+}
+
+/// What Sentinels say of the masters of the nodes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+struct SentinelState {
+    /// How many answered when all were asked last, and how many are configured.
+    answering: u64,
+    configured: u64,
+    /// The longest time since a majority gave the master of a node, in seconds.
+    masters_age_s: u64,
+    /// How often the master of a node has changed.
+    switches: u64,
 }
 
 /// The state of a node.
@@ -91,6 +106,7 @@ impl State {
             error_replies: value("error_replies_total")?,
             node_connections_lost: value("node_connections_lost_total")?,
             node_timeouts: value("node_timeouts_total")?,
+            sentinels: sentinels(value),
             nodes: of("node_up").map(node).collect(),
             hot_keys: None,
         })
@@ -122,6 +138,11 @@ impl State {
         writeln!(f, "state     {}", self.activity(now_unix_s))?;
         let up = self.nodes.iter().filter(|node| node.is_up).count();
         writeln!(f, "nodes     {up} of {} up", self.nodes.len())?;
+        if let Some(own) = &self.sentinels {
+            let SentinelState { answering, configured, masters_age_s, switches } = own;
+            let masters = format!("masters confirmed {masters_age_s} s ago, failovers: {switches}");
+            writeln!(f, "sentinels {answering} of {configured} answer, {masters}")?;
+        }
         writeln!(f, "clients   {} now, {} since the start", self.clients, self.clients_total)?;
         writeln!(f, "requests  {}", listed(&self.requests))?;
         writeln!(f, "errors    {} replies to clients", self.error_replies)?;
@@ -139,6 +160,16 @@ impl State {
         }
         self.hot_keys.as_ref().map_or(Ok(()), |hot| hot.write(f))
     }
+}
+
+/// What Sentinels say, by the values of the metrics. `None`: there are none.
+fn sentinels(value: impl Fn(&str) -> Option<u64>) -> Option<SentinelState> {
+    Some(SentinelState {
+        answering: value("sentinels_answering")?,
+        configured: value("sentinels")?,
+        masters_age_s: value("masters_age_seconds")?,
+        switches: value("master_switches_total")?,
+    })
 }
 
 /// The buckets of several histograms as one: the bound of each, and the number of durations up to it.
@@ -255,6 +286,17 @@ regatta_shard_request_duration_seconds_bucket{class="blocking",node="a:1",le="+I
         ));
         assert!(up.unwrap().is_up());
         assert_eq!(State::read("regatta_hub_members 3\n"), None);
+    }
+
+    #[test]
+    fn what_sentinels_say_is_shown() {
+        let page = format!(
+            "{PAGE}regatta_shard_sentinels 3\nregatta_shard_sentinels_answering 2\n\
+             regatta_shard_masters_age_seconds 7\nregatta_shard_master_switches_total 1\n"
+        );
+        let text = State::read(&page).unwrap().text(0);
+        let line = "sentinels 2 of 3 answer, masters confirmed 7 s ago, failovers: 1";
+        assert_eq!(text.lines().nth(2), Some(line));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! A Redis Cluster behind the proxy: its slots are asked for (`slots`), and requests that a node did not apply are sent
-//! again (`repeats`). Commands for all nodes need the slots as they are now (`fresh`).
+//! again (`repeats`). Publish/subscribe may be sharded (`sharded`). Commands for all nodes need the slots as they are now (`fresh`).
 
 mod fresh;
 mod repeats;
+mod sharded;
 mod slots;
 
 pub(crate) use slots::{ASKED_FOR, LONGEST_SLOTS};

@@ -80,7 +80,7 @@ impl Proxy {
         let Some((to, slot)) = self.elsewhere(Redirect::of(reply, from), request, effects) else {
             return false;
         };
-        let is_leased = matches!(upstream.use_, Use::Leased(_));
+        let is_leased = matches!(upstream.use_, Use::Leased(_) | Use::Subscribed(_));
         let is_last =
             self.peers.peek(waiter.client).is_none_or(|one| one.ring.is_last(waiter.slot));
         // A later request of the client could overtake it.

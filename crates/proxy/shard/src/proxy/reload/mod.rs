@@ -32,6 +32,7 @@ impl Proxy {
             self.hot_keys = settings.hot_keys.then(sampler);
         }
         let before = mem::replace(&mut self.settings, settings);
+        self.alters = self.settings.alters_requests();
         if self.settings.auth.clients.is_none() {
             // No password is needed.
             self.peers.clients_mut().for_each(|client| client.identity.is_trusted = true);
@@ -56,12 +57,21 @@ impl Proxy {
     /// Notes at the connections to a node that it is another server now. `before`: the nodes to which they lead.
     pub(crate) fn note_left(&mut self, node: usize, before: &Nodes) {
         let (name, address) = (before.name(node).to_owned(), before.address(node));
-        let since = if self.cluster.is_some() { "its slots have moved" } else { "before a reload" };
+        let since = self.since();
         for upstream in self.peers.upstreams_mut().filter(|one| one.node == node) {
             // After two reloads, the first one counts.
             upstream
                 .left
                 .get_or_insert_with(|| Box::new(Left { name: name.clone(), address, since }));
+        }
+    }
+
+    /// What has happened to a server that was a node, for errors.
+    pub(crate) fn since(&self) -> &'static str {
+        match () {
+            () if self.cluster.is_some() => "its slots have moved",
+            () if self.sentinel.is_some() => "before a failover",
+            () => "before a reload",
         }
     }
 

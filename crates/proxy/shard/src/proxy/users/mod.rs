@@ -362,7 +362,8 @@ impl Proxy {
     /// continue.
     pub(super) fn prepared(&mut self, upstream: &mut Upstream) {
         let prepares = |waiter: &Waiter| {
-            matches!(waiter.what, What::Authenticated | What::Prepared | What::Selected)
+            let what = waiter.what;
+            matches!(what, What::Authenticated | What::Prepared | What::Selected | What::Role)
         };
         if !upstream.is_admitted && !upstream.waiting.iter().any(prepares) {
             upstream.is_admitted = true;

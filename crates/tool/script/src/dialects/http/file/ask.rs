@@ -20,6 +20,10 @@ const LONGEST_PATH: usize = 8_000;
 /// Maximum number of bytes of a field's value.
 const LONGEST_VALUE: usize = 8_000;
 
+/// Maximum number of bytes that chunked transfer coding adds to a request: its field, the size of one chunk, and the
+/// end (RFC 9112, 7.1).
+const CHUNKED_FRAMING: usize = 64;
+
 /// The templates of a request.
 #[derive(Debug)]
 pub(super) struct AskTemplate {
@@ -32,6 +36,8 @@ pub(super) struct AskTemplate {
     /// The Host that the file sets, in place of the requested host.
     host: Option<Template>,
     body: Option<Template>,
+    /// Whether the body is sent with chunked transfer coding, in place of a Content-Length.
+    is_chunked: bool,
 }
 
 impl AskTemplate {
@@ -48,8 +54,15 @@ impl AskTemplate {
         };
         let (target, mut head) = target(path, context)?;
         let is_line = target.as_line().is_some();
-        let mut ask =
-            AskTemplate { method, target, is_line, fields: Vec::new(), host: None, body: None };
+        let mut ask = AskTemplate {
+            method,
+            target,
+            is_line,
+            fields: Vec::new(),
+            host: None,
+            body: None,
+            is_chunked: raw.chunked == Some(true),
+        };
         // Host comes first, in the order of filling in: captures are numbered in that order.
         let is_host = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("host");
         let fields = raw.headers.iter();
@@ -65,7 +78,11 @@ impl AskTemplate {
         ask.body = body(raw, context)?;
         let content = ask.body.as_ref().map_or(0, |body| context.longest(body, Side::Send));
         at_most("its body", content, rules::LONGEST_BODY)?;
-        Ok((ask, content, head + content))
+        if ask.is_chunked && ask.body.is_none() {
+            return Err("it has `chunked` but no body; add `body`, or remove `chunked`".into());
+        }
+        let framing = if ask.is_chunked { CHUNKED_FRAMING } else { 0 };
+        Ok((ask, content, head + content + framing))
     }
 
     /// Reads a field. Returns the maximum number of bytes of its line.
@@ -129,16 +146,33 @@ impl AskTemplate {
         let mut fields: Vec<_> = names.zip(texts.iter().map(|value| text(value))).collect();
         let says_so = fields.iter().any(|(name, _)| name.eq_ignore_ascii_case("connection"));
         fields.extend((place.closes && !says_so).then_some(("Connection", "close")));
+        fields.extend(self.is_chunked.then_some(("Transfer-Encoding", "chunked")));
+        let whole = content.as_deref().filter(|_| !self.is_chunked);
+        let has_length = rules::has_length(self.method) && !self.is_chunked;
         let ask = Ask {
             method: self.method,
             target: text(&target),
             host: other.as_deref().map_or(place.host, text),
             fields: &fields,
-            content: content.as_deref().or(rules::has_length(self.method).then_some(&[])),
+            content: whole.or(has_length.then_some(&[])),
         };
         ask.write(out);
-        content.unwrap_or_default()
+        let content = content.unwrap_or_default();
+        if self.is_chunked {
+            write_chunked(&content, out);
+        }
+        content
     }
+}
+
+/// Appends a body in one chunk, and the end (RFC 9112, 7.1). A chunk of no bytes would be the end.
+fn write_chunked(content: &[u8], out: &mut Vec<u8>) {
+    if !content.is_empty() {
+        out.extend_from_slice(format!("{:x}\r\n", content.len()).as_bytes());
+        out.extend_from_slice(content);
+        out.extend_from_slice(b"\r\n");
+    }
+    out.extend_from_slice(b"0\r\n\r\n");
 }
 
 /// Templates and functions on their values produce only valid text.

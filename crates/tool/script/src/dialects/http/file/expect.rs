@@ -17,7 +17,7 @@ use crate::{
     },
 };
 use regatta_proto::http1::Method;
-use serde_json::Value as Json;
+use serde_json::{Value as Json, value::RawValue};
 
 /// The template of an exchange's expected text, which [`Expected::parts`] splits.
 #[derive(Debug, Default)]
@@ -109,10 +109,11 @@ fn content(
     let texts = [("exact", &raw.exact), ("prefix", &raw.prefix), ("regex", &raw.regex)];
     let mut said: Vec<&str> = texts.iter().filter(|(_, t)| t.is_some()).map(|(k, _)| *k).collect();
     said.extend((!raw.json.is_empty()).then_some("json"));
+    said.extend(raw.json_equals.as_ref().map(|_| "json_equals"));
     if said.len() > 1 {
         return Err(format!(
             "its expected content is given by {}; use only one of exact = \"{{n*2}}\", prefix = \
-             \"OK \", regex = '[0-9]+ ms', json = {{ \"/id\" = \"{{n}}\" }}",
+             \"OK \", regex = '[0-9]+ ms', json = {{ \"/id\" = \"{{n}}\" }}, json_equals = '[1, 2]'",
             said.join(" and ")
         ));
     }
@@ -133,6 +134,9 @@ fn content(
             return Ok(content);
         }
     }
+    if let Some(whole) = &raw.json_equals {
+        return whole_json(whole);
+    }
     if raw.json.is_empty() {
         return Ok(Content::Any);
     }
@@ -151,6 +155,14 @@ fn content(
         members.push(Member { pointer: pointer.clone(), is });
     }
     Ok(Content::Json(members))
+}
+
+/// Reads the expected value of a whole body. It has no placeholders, because braces are JSON.
+fn whole_json(text: &str) -> Result<Content, String> {
+    at_most("`json_equals`", text.len(), rules::LONGEST_BODY)?;
+    let is = RawValue::from_string(text.trim().to_owned())
+        .map_err(|why| format!("`json_equals` is not JSON: {why}; it has no placeholders"))?;
+    Ok(Content::Json(vec![Member { pointer: String::new(), is: Is::Value(is) }]))
 }
 
 impl TextTemplate {

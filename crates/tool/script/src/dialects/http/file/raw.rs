@@ -34,6 +34,7 @@ pub(super) struct Request {
     pub headers: Vec<(String, String)>,
     pub body: Option<String>,
     pub body_file: Option<String>,
+    pub chunked: Option<bool>,
     pub status: Option<Value>,
     #[serde(default, deserialize_with = "pairs")]
     pub expect_headers: Vec<(String, Value)>,
@@ -42,6 +43,7 @@ pub(super) struct Request {
     pub regex: Option<String>,
     #[serde(default, deserialize_with = "pairs")]
     pub json: Vec<(String, Value)>,
+    pub json_equals: Option<String>,
 }
 
 /// Reads a table, sorted by key.

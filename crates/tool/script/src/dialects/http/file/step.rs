@@ -33,8 +33,9 @@ impl Raw for Request {
     fn is_empty(&self) -> bool {
         let Request { weight: _, steps: _, method, path, headers, body, body_file, .. } = self;
         let texts = [method, path, body, body_file, &self.exact, &self.prefix, &self.regex];
-        texts.iter().all(|text| text.is_none())
+        texts.iter().chain([&&self.json_equals]).all(|text| text.is_none())
             && self.status.is_none()
+            && self.chunked.is_none()
             && [&self.expect_headers, &self.json].iter().all(|pairs| pairs.is_empty())
             && headers.is_empty()
     }

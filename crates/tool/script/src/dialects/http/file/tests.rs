@@ -1,7 +1,10 @@
 //! Requests and expected replies of a workload file, byte for byte.
 
 use super::*;
-use crate::dialect::Dialect;
+use crate::{
+    dialect::Dialect,
+    dialects::http::reply::expected::{Is, Member},
+};
 use regatta_proto::http1::Method;
 
 const PLACE: Destination<'_> = Destination { host: "h:1", path: None, closes: false };
@@ -45,8 +48,58 @@ fn writes_requests_byte_for_byte() {
             "path='/'\nbody_file='x'\n[files]\nx={base64='aGk='}",
             "GET / HTTP/1.1\r\nHost: h:1\r\nContent-Length: 2\r\n\r\nhi",
         ),
+        (
+            "path='/'\nmethod='POST'\nbody='0123456789abcdef'\nchunked=true",
+            "POST / HTTP/1.1\r\nHost: h:1\r\nTransfer-Encoding: chunked\r\n\r\n\
+             10\r\n0123456789abcdef\r\n0\r\n\r\n",
+        ),
+        (
+            "path='/'\nmethod='POST'\nbody=''\nchunked=true",
+            "POST / HTTP/1.1\r\nHost: h:1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        ),
+        (
+            "path='/'\nmethod='POST'\nbody='x'\nchunked=false",
+            "POST / HTTP/1.1\r\nHost: h:1\r\nContent-Length: 1\r\n\r\nx",
+        ),
     ] {
         assert_eq!(first(1, &format!("[[request]]\n{request}"))[0].0, bytes);
+    }
+}
+
+#[test]
+fn the_expected_reply_to_a_chunked_request_can_use_its_body() {
+    let text = "[[request]]\nmethod='POST'\npath='/'\nchunked=true\nbody='{b=int:10..99}'\nexact='{b+1}{request}'";
+    for (request, reply) in first(9, text) {
+        let (_, body) = request.split_once("\r\n\r\n2\r\n").unwrap();
+        let body = body.strip_suffix("\r\n0\r\n\r\n").unwrap();
+        assert_eq!(reply, format!("{}{body}", body.parse::<i64>().unwrap() + 1));
+    }
+}
+
+#[test]
+fn a_whole_body_of_json_is_one_member() {
+    let file = file("[[request]]\npath='/'\njson_equals=' {\"a\": [1.50, {}]} '");
+    let Content::Json(members) = &file.kinds[0].content else { panic!("{:?}", file.kinds) };
+    let [Member { pointer, is: Is::Value(is) }] = &members[..] else { panic!("{members:?}") };
+    assert_eq!((pointer.as_str(), is.get()), ("", "{\"a\": [1.50, {}]}"));
+}
+
+#[test]
+fn errors_of_chunks_and_whole_bodies_say_what_to_do() {
+    for (keys, expected) in [
+        ("chunked=true", "it has `chunked` but no body; add `body`"),
+        ("method='HEAD'\njson_equals='1'", "`json_equals`: the reply to HEAD has no content"),
+        ("json_equals='{n}'", "`json_equals` is not JSON: "),
+        ("json_equals='1'\njson={'/a'=1}", "is given by json and json_equals; use only one of"),
+        ("exact='1'\njson_equals='1'", "is given by exact and json_equals"),
+        ("headers={Transfer-Encoding='chunked'}", "`chunked = true` sends a body in a chunk"),
+        ("chunked=true\nsteps=[{path='/'}]", "it has `steps` and also other keys of a request"),
+        ("json_equals='1'\nsteps=[{path='/'}]", "it has `steps` and also other keys of a request"),
+    ] {
+        let path = if keys.contains("steps") { "" } else { "path='/'\n" };
+        let text = format!("protocol = 'http'\n[[request]]\n{path}{keys}");
+        let error = HttpFile::read(FileText::alone(&text, "test")).unwrap_err();
+        assert!(error.contains(expected), "{error:?} should contain {expected:?}");
     }
 }
 

@@ -90,3 +90,25 @@ fn a_long_head_is_continued() {
     assert!(first.has(flag::END_STREAM) && !first.has(flag::END_HEADERS));
     assert!(requests.is_head(1));
 }
+
+#[test]
+fn the_content_of_a_chunked_request_is_sent_without_its_chunk() {
+    let head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    for (body, content) in [
+        ("2\r\nhi\r\n0\r\n\r\n", "hi"),
+        ("0\r\n\r\n", ""),
+        ("9\r\n\r\n0\r\n\r\n-\r\n0\r\n\r\n", "\r\n0\r\n\r\n-"),
+    ] {
+        let mut script = Script::new(Conversations::Each(1));
+        script.push(format!("{head}{body}").as_bytes(), b"");
+        script.close(1).unwrap();
+        let requests = Requests::compile(&script, false);
+        assert_eq!(requests.content(0), content.as_bytes());
+        let mut frame = Vec::new();
+        requests.write_head(0, 1, &mut Table::default(), &mut frame);
+        let fields = fields(&frame, &mut Decoder::new(1 << 16));
+        assert!(
+            !fields.iter().any(|(name, _)| name.contains("transfer") || name.contains("length"))
+        );
+    }
+}

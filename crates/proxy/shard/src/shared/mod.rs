@@ -7,6 +7,7 @@ use crate::{
     },
     node::nodes::Nodes,
     observe::{hot_keys::HotKeys, slow_log::SlowLog, version::Versions},
+    sentinel::masters::Masters,
     settings::Settings,
     tally::Tally,
     users::Users,
@@ -24,6 +25,8 @@ use std::{
     },
     time::{Duration, Instant},
 };
+
+mod masters;
 
 /// Maximum number of commands that nodes describe; one that is described in two ways counts twice.
 const MOST_COMMANDS: usize = 4096;
@@ -45,7 +48,10 @@ pub struct Shared {
     pub(super) hot_keys: HotKeys,
     /// Finds out the slots of a cluster, if the nodes are of one.
     topology: Option<Mutex<Topology>>,
-    /// No node of the cluster has reported slots that can be used: the names of the seeds may have other addresses.
+    /// Finds out the masters, if Sentinels manage them.
+    masters: Option<Mutex<Masters>>,
+    /// No node of the cluster has reported slots that can be used, or too few Sentinels answer: the names of these may
+    /// have other addresses.
     seeds_in_doubt: (Mutex<bool>, Condvar),
     report_cluster: OnceLock<ReportCluster>,
     started: Instant,
@@ -116,7 +122,8 @@ impl Shared {
     }
 
     /// Calls this with a line for people when the slots of the cluster become known, are not known for some seconds, or a
-    /// node is of another cluster. Only the first call has an effect.
+    /// node is of another cluster; also when the master of a node that Sentinels manage becomes known or is another one, or
+    /// no majority gives one for some seconds. Only the first call has an effect.
     pub fn report_cluster(&self, report: Box<dyn Fn(&str) + Send + Sync>) {
         let _ = self.report_cluster.set(ReportCluster(report));
     }
@@ -146,6 +153,9 @@ impl Shared {
             users: Users::default(),
             topology: (!settings.seeds.is_empty())
                 .then(|| Mutex::new(Topology::new(settings.seeds.to_vec()))),
+            masters: settings.sentinels.as_deref().map(|sentinels| {
+                Mutex::new(Masters::new(sentinels.addresses.clone(), &settings.managed()))
+            }),
             seeds_in_doubt: (Mutex::new(false), Condvar::new()),
             report_cluster: OnceLock::new(),
             started: Instant::now(),
@@ -182,11 +192,15 @@ impl Shared {
     /// What a client was permitted stays permitted: another password applies to later AUTH. The limit of
     /// entries of the slow log stays, and so does [`Settings::patient`] for connections that are open.
     ///
-    /// The map and the nodes of a cluster stay: they follow from what the cluster reports. Its seeds are the new ones.
+    /// The map and the nodes of a cluster stay: they follow from what the cluster reports. Its seeds are the new ones. The
+    /// addresses of masters that Sentinels manage stay, too.
     ///
     /// # Panics
     /// Panics if the number of nodes differs.
     pub fn reload(&self, mut settings: Settings) {
+        if self.masters.is_some() {
+            return self.reload_managed(settings);
+        }
         self.with_topology(|topology| topology.set_seeds(settings.seeds.to_vec()));
         let mut current = self.lock();
         if current.0.map.cluster().is_some() {
@@ -304,9 +318,7 @@ impl Shared {
     pub(super) fn report_slots(&self, answer: Result<View, String>, now: Instant, jitter: f64) {
         self.change_slots(|topology| topology.answered(answer, now, jitter));
         if self.with_topology(Topology::have_all_failed) == Some(true) {
-            let (is_in_doubt, changed) = &self.seeds_in_doubt;
-            *is_in_doubt.lock().unwrap_or_else(PoisonError::into_inner) = true;
-            changed.notify_all();
+            self.doubt_seeds();
         }
         let news = self.with_topology(Topology::take_news).unwrap_or_default();
         if let Some(ReportCluster(report)) = self.report_cluster.get() {
@@ -314,8 +326,15 @@ impl Shared {
         }
     }
 
-    /// Waits until all nodes of the cluster that are known have failed to report slots that can be used: the names of its
-    /// seeds may have other addresses now.
+    /// The names of seeds, or of Sentinels, may have other addresses.
+    fn doubt_seeds(&self) {
+        let (is_in_doubt, changed) = &self.seeds_in_doubt;
+        *is_in_doubt.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        changed.notify_all();
+    }
+
+    /// Waits until all nodes of the cluster that are known have failed to report slots that can be used, or too few
+    /// Sentinels have answered: the names of the seeds, or of the Sentinels, may have other addresses now.
     pub fn wait_for_doubted_seeds(&self) {
         let (is_in_doubt, changed) = &self.seeds_in_doubt;
         let is_in_doubt = is_in_doubt.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,0 +1,118 @@
+//! Real Redis Sentinels.
+
+use super::{
+    client::Client,
+    nodes::{Node, REDIS},
+};
+use crate::support::until;
+use regatta_testkit::port;
+use std::{
+    fs,
+    net::{Ipv4Addr, SocketAddr},
+    process::{Child, Command, Stdio},
+};
+use tempfile::TempDir;
+
+/// A Sentinel, killed and reaped when dropped.
+pub struct Sentinel {
+    child: Child,
+    _folder: TempDir,
+    port: u16,
+}
+
+impl Sentinel {
+    /// Starts a Sentinel for masters with these names. Two must agree that one is down, after half a second.
+    fn start(masters: &[(&str, &Node)]) -> Sentinel {
+        let (folder, port) = (tempfile::tempdir().expect("a folder"), port::free());
+        let mut text = format!("port {port}\nbind 127.0.0.1\ndir .\nlogfile sentinel.log\n");
+        for (name, node) in masters {
+            let (ip, port) = (node.addr().ip(), node.addr().port());
+            text.push_str(&format!(
+                "sentinel monitor {name} {ip} {port} 2\nsentinel down-after-milliseconds {name} 500\n\
+                 sentinel failover-timeout {name} 3000\n"
+            ));
+        }
+        fs::write(folder.path().join("sentinel.conf"), text).expect("a file");
+        let child = Command::new(REDIS)
+            .args(["sentinel.conf", "--sentinel"])
+            .current_dir(folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("redis-server starts");
+        let sentinel = Sentinel { child, _folder: folder, port };
+        until("the Sentinel listens", || Client::try_connect(sentinel.addr()).is_ok());
+        sentinel
+    }
+
+    /// The address on which it listens.
+    pub fn addr(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.port).into()
+    }
+
+    /// The port of a master, as it knows it.
+    pub fn master(&self, name: &str) -> u16 {
+        let question = format!("SENTINEL GET-MASTER-ADDR-BY-NAME {name}");
+        let reply = Client::connect(self.addr()).say(&question);
+        reply.lines().nth(4).and_then(|port| port.parse().ok()).expect("a port")
+    }
+
+    /// Kills it, like a crash.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("a child process can be killed");
+        self.child.wait().expect("a killed process exits");
+    }
+}
+
+impl Drop for Sentinel {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Masters `one` and `two`, a replica of the first, and the Sentinels.
+pub struct Park {
+    pub one: Node,
+    pub two: Node,
+    pub replica: Node,
+    pub sentinels: Vec<Sentinel>,
+}
+
+impl Park {
+    /// Starts all, and waits until a failover is possible.
+    pub fn start() -> Park {
+        let eager = ["--repl-diskless-sync-delay", "0"];
+        let (one, two) = (Node::start(&eager), Node::start(&eager));
+        let (ip, port) = (one.addr().ip().to_string(), one.addr().port().to_string());
+        let replica = Node::start(&[&eager[..], &["--replicaof", &ip, &port]].concat());
+        until("the replica is one", || {
+            one.client().say("INFO replication").contains("state=online")
+        });
+        let start = |_| Sentinel::start(&[("one", &one), ("two", &two)]);
+        let sentinels: Vec<Sentinel> = (0..3).map(start).collect();
+        let park = Park { one, two, replica, sentinels };
+        until("a failover is possible", || {
+            park.sentinels.iter().all(|sentinel| {
+                let info = Client::connect(sentinel.addr()).say("INFO sentinel");
+                let line =
+                    |name: &str| info.lines().find(|line| line.contains(&format!("name={name},")));
+                let of_one = line("one").unwrap_or_default();
+                of_one.contains("status=ok") && of_one.ends_with("slaves=1,sentinels=3")
+            })
+        });
+        park
+    }
+
+    /// The addresses of the Sentinels as an option.
+    pub fn addresses(&self) -> String {
+        let all: Vec<String> = self.sentinels.iter().map(|one| one.addr().to_string()).collect();
+        all.join(",")
+    }
+
+    /// How many Sentinels know this server as the master `one`.
+    pub fn know(&self, node: &Node) -> usize {
+        let port = node.addr().port();
+        self.sentinels.iter().filter(|sentinel| sentinel.master("one") == port).count()
+    }
+}

@@ -1,0 +1,88 @@
+//! Contenders that always listen on the same port. Two of them cannot be alive together, as duels need.
+
+use crate::{ask::duels::is_raced_in_duels, contenders::manifest::Manifest};
+use regatta_record::{Asked, Entry};
+
+/// Checks that no two contenders of a duel have the same fixed port. The error is a sentence.
+pub(crate) fn check(asked: &Asked) -> Result<(), String> {
+    if !asked.loads.iter().any(|load| is_raced_in_duels(asked, load)) {
+        return Ok(());
+    }
+    let mut fixed: Vec<(u16, &str)> = Vec::new();
+    let twin = asked.twin();
+    for entry in asked.entries.iter().filter(|entry| entry.skipped.is_none()) {
+        let Some(port) = port(entry) else { continue };
+        if let Some((_, other)) = fixed.iter().find(|(known, _)| *known == port) {
+            let rounds =
+                "race them in rounds, in which one runs after the other (--schedule rounds)";
+            return Err(if twin.as_deref() == Some(&entry.name) {
+                format!(
+                    "{other} always listens on port {port}, so it and its twin, which shows the noise floor, \
+                     cannot be alive together, as duels need; {rounds}, or choose another baseline (--baseline)"
+                )
+            } else {
+                format!(
+                    "{other} and {} always listen on port {port}, so they cannot be alive together, as duels \
+                     need; {rounds}",
+                    entry.name
+                )
+            });
+        }
+        fixed.push((port, &entry.name));
+    }
+    Ok(())
+}
+
+/// The fixed port of a contender.
+fn port(entry: &Entry) -> Option<u16> {
+    toml::from_str::<Manifest>(&entry.manifest).ok()?.port
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures;
+    use regatta_record::{LoadShape, Schedule};
+
+    fn asked(ports: &[(&str, Option<u16>)]) -> Asked {
+        let entry = |(name, port): &(&str, Option<u16>)| {
+            let mut manifest =
+                Manifest::from_argument(&format!("{name}=x {{port}}"), "double").unwrap();
+            manifest.port = *port;
+            let manifest = toml::to_string(&manifest).unwrap();
+            Entry { name: (*name).to_owned(), manifest, ..Entry::default() }
+        };
+        Asked {
+            schedule: Schedule::Duels,
+            twin_of: None,
+            entries: ports.iter().map(entry).collect(),
+            loads: vec![LoadShape::closed(8, 1)],
+            ..fixtures::asked()
+        }
+    }
+
+    #[test]
+    fn two_contenders_of_one_port_are_not_raced_in_duels() {
+        let both = asked(&[("a", Some(8080)), ("b", None), ("c", Some(8080))]);
+        let error = check(&both).unwrap_err();
+        assert!(error.starts_with("a and c always listen on port 8080, so they cannot"), "{error}");
+        assert!(error.ends_with("(--schedule rounds)"), "{error}");
+        let in_rounds = Asked { schedule: Schedule::Rounds, ..both.clone() };
+        assert_eq!(check(&in_rounds), Ok(()));
+        let counted = LoadShape { requests: Some(9), ..LoadShape::closed(8, 1) };
+        assert_eq!(check(&Asked { loads: vec![counted], ..both.clone() }), Ok(()));
+        let mut skipped = both;
+        skipped.entries[2].skipped = Some("it is not built".into());
+        assert_eq!(check(&skipped), Ok(()));
+    }
+
+    #[test]
+    fn different_ports_race_in_duels_but_not_one_beside_its_twin() {
+        assert_eq!(check(&asked(&[("a", Some(8080)), ("b", Some(8081)), ("null", None)])), Ok(()));
+        let of =
+            Asked { twin_of: Some("a".into()), ..asked(&[("a", Some(80)), ("a-twin", Some(80))]) };
+        let error = check(&of).unwrap_err();
+        assert!(error.starts_with("a always listens on port 80, so it and its twin"), "{error}");
+        assert!(error.ends_with("or choose another baseline (--baseline)"), "{error}");
+    }
+}
