@@ -72,6 +72,11 @@ impl Place {
             words("report out --replay"),
             words("diff out out"),
             words("doctor"),
+            words(concat!(
+                "import httparena ",
+                env!("CARGO_MANIFEST_DIR"),
+                "/tests/it/import/httparena"
+            )),
             words(&format!("shard status {}", self.metrics)),
             words(&format!("shard status {} --json", self.metrics)),
             words(&format!("hub status {}", self.hub.1)),
@@ -82,9 +87,11 @@ impl Place {
         ];
         let forms = ["html", "json", "md", "csv"].into_iter().chain(FORMATS);
         all.extend(forms.map(|form| words(&format!("report out --{form} -"))));
-        // Only a checkout has peers.
+        // Only a checkout has peers. The import writes others beside this one.
         let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        symlink(checkout.join("peers"), self.folder.path().join("peers")).unwrap();
+        let peers = self.folder.path().join("peers");
+        std::fs::create_dir(&peers).unwrap();
+        symlink(checkout.join("peers/nginx"), peers.join("nginx")).unwrap();
         all.push(words("peers"));
         all.push(words("--help"));
         all.extend(subcommands().into_iter().map(|name| vec![name, "--help".into()]));

@@ -23,8 +23,8 @@ pub const NO_NODES: &str = "`shard` needs nodes: --nodes 127.0.0.1:6379,127.0.0.
 #[derive(Debug, clap::Args)]
 #[group(id = "of_the_proxy", multiple = true)]
 pub struct ShardOptions {
-    /// The nodes (at least one) as HOST:PORT, separated by commas; or sentinel:NAME, see --sentinels. With --map ketama or modula, write
-    /// them as in twemproxy's configuration: HOST:PORT:WEIGHT, or 'HOST:PORT:WEIGHT NAME'
+    /// The nodes (at least one) as HOST:PORT, separated by commas; or sentinel:NAME, see --sentinels. With --map
+    /// ketama or modula, write them as in twemproxy's configuration: HOST:PORT:WEIGHT, or 'HOST:PORT:WEIGHT NAME'
     #[arg(long, value_name = "NODES", value_delimiter = ',')]
     nodes: Vec<String>,
     /// The Sentinels (at most 32) as HOST:PORT, separated by commas, if the nodes are masters that they manage: write
@@ -239,8 +239,8 @@ impl ShardOptions {
         })
     }
 
-    /// Returns the settings, and the nodes as HOST:PORT, except those of a cluster or of Sentinels. `patient`: clients that send nothing are not
-    /// disconnected. `present`: the nodes whose addresses are preferred, if they have several.
+    /// Returns the settings, and the nodes as HOST:PORT, except those of a cluster or of Sentinels. `patient`: clients
+    /// that send nothing are not disconnected. `present`: the nodes whose addresses are preferred, if they have several.
     pub fn settings(
         &self,
         patient: bool,

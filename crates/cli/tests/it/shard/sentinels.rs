@@ -10,7 +10,7 @@ use regatta_testkit::child::run_within;
 use std::{
     net::SocketAddr,
     process::Command,
-    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     thread,
     time::{Duration, Instant},
 };
@@ -44,11 +44,12 @@ fn keys(park: &Park, client: &mut Client) -> (String, String) {
     (of_one[0].clone(), of_two[0].clone())
 }
 
-/// Counts up a key of the failing node and one of the other until `is_over`. Returns when the last error came, if any.
+/// Counts up a key of the failing node and one of the other until `is_over`, and all rounds in `rounds`. Returns when the
+/// last error came, if any.
 fn count_up(
     proxy: SocketAddr,
     (name, keys): (usize, &(String, String)),
-    is_over: &AtomicBool,
+    (is_over, rounds): (&AtomicBool, &AtomicU64),
 ) -> Option<Instant> {
     let mut client = Client::connect(proxy);
     let tagged = |key: &str| format!("{name}.{{{key}}}");
@@ -77,6 +78,8 @@ fn count_up(
                 assert!(number.parse::<u64>().expect("a number") <= sent, "{reply}");
             }
         }
+        rounds.fetch_add(1, Relaxed);
+        // Faster writers would only take the CPU of the servers.
         thread::sleep(Duration::from_millis(2));
     }
     last_error
@@ -100,12 +103,13 @@ fn a_failover_of_sentinels_is_followed(model: &str) {
     let (proxy, page) = managed(model, &park.addresses());
     until("it is ready", || status(page, &["--ready"]).0 == Some(0));
     let keys = keys(&park, &mut client(&proxy));
-    let is_over = AtomicBool::new(false);
+    let (is_over, rounds) = (AtomicBool::new(false), AtomicU64::new(0));
     let (switched, last_errors) = thread::scope(|scope| {
         let over = Over(&is_over);
-        let (keys, is_over, addr) = (&keys, &is_over, proxy.addr);
-        let writers: Vec<_> =
-            (0..4).map(|name| scope.spawn(move || count_up(addr, (name, keys), is_over))).collect();
+        let (keys, over_and_rounds, addr) = (&keys, (&is_over, &rounds), proxy.addr);
+        let writers: Vec<_> = (0..4)
+            .map(|name| scope.spawn(move || count_up(addr, (name, keys), over_and_rounds)))
+            .collect();
         until("there are keys", || park.one.client().say("DBSIZE") != ":0\r\n");
         park.one.kill();
         until("a majority knows the new master", || park.know(&park.replica) >= 2);
@@ -116,7 +120,8 @@ fn a_failover_of_sentinels_is_followed(model: &str) {
         // The old one does not know that it is none any longer.
         park.one.restart(&[]);
         until("the old master is a replica", || park.one.client().say("ROLE").contains("slave"));
-        thread::sleep(Duration::from_millis(500));
+        let before = rounds.load(Relaxed);
+        until("all have gone on", || rounds.load(Relaxed) > before + 400);
         drop(over);
         let errors =
             writers.into_iter().filter_map(|writer| writer.join().expect("no wrong answer"));

@@ -141,7 +141,7 @@ impl Proxy {
             plan = std::mem::take(&mut self.plan);
             self.group = plan.group();
         }
-        if self.alters {
+        if self.settings.alters_requests() {
             if self.settings.shards_pubsub
                 && client.identity.is_trusted
                 && is_renamed(decision.name())

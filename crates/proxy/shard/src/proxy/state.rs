@@ -30,8 +30,6 @@ pub struct Proxy {
     pub(super) cluster: Option<Box<ClusterState>>,
     /// What it does with Sentinels, if they manage the masters of the nodes.
     pub(super) sentinel: Option<Box<SentinelState>>,
-    /// Decisions about requests are altered: see [`Settings::alters_requests`].
-    pub(super) alters: bool,
     /// The group of the keys of the request that is being sent, if it has any.
     pub(super) group: Option<u16>,
     pub(super) peers: Peers,
@@ -118,7 +116,6 @@ impl Proxy {
             order: settings.map.order().into(),
             cluster: is_cluster.then(Box::default),
             sentinel: is_managed.then(Box::default),
-            alters: settings.alters_requests(),
             group: None,
             random: SmallRng::seed_from_u64(seed),
             map: Arc::clone(&settings.map),

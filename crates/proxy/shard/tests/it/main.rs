@@ -8,6 +8,7 @@
 mod client;
 mod cluster;
 mod expect;
+mod histories;
 mod node;
 mod pest;
 mod seen;
@@ -15,66 +16,27 @@ mod sentinel;
 mod wire;
 mod world;
 
+use histories::Counts;
 use regatta_service::tls_engine::TlsEngine;
 use regatta_shard::Proxy;
 use regatta_testkit::by_tier;
 use seen::{Fault, Seen};
-use std::{
-    env,
-    panic::{self, AssertUnwindSafe},
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
-    thread,
-};
 use world::{Tested, World};
 
 fn histories() -> u64 {
     by_tier(10_000, 100_000)
 }
 
-/// Runs these histories on all cores, until one fails. Returns the lowest failing seed found with its
-/// error, and the counts of all events.
 fn run<E: Tested>(
     seeds: std::ops::Range<u64>,
     fault: Option<Fault>,
 ) -> (Option<(u64, String)>, Seen) {
-    let next = AtomicU64::new(seeds.start);
-    let threads = thread::available_parallelism().map_or(2, usize::from);
-    thread::scope(|scope| {
-        let work = || {
-            let mut seen = Seen::default();
-            loop {
-                let seed = next.fetch_add(1, Relaxed);
-                if seed >= seeds.end {
-                    return (None, seen);
-                }
-                let history = || World::<E>::new(seed, fault, false).run(&mut seen);
-                let ended = panic::catch_unwind(AssertUnwindSafe(history));
-                let ended = ended.unwrap_or_else(|_| Err("it panics".into()));
-                if let Err(found) = ended {
-                    next.store(seeds.end, Relaxed);
-                    return (Some((seed, found)), seen);
-                }
-            }
-        };
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        let mut all = (None::<(u64, String)>, Seen::default());
-        for worker in workers {
-            let (found, seen) = worker.join().expect("a history does not panic");
-            all.1.add(&seen);
-            if let Some(found) = found
-                && all.0.as_ref().is_none_or(|first| found.0 < first.0)
-            {
-                all.0 = Some(found);
-            }
-        }
-        all
-    })
+    histories::run(seeds, |seed, seen| World::<E>::new(seed, fault, false).run(seen))
 }
 
 #[test]
 fn no_reply_is_crossed_lost_or_duplicated() {
-    if let Ok(seed) = env::var("SIMULATION_SEED") {
-        let seed = seed.parse().expect("SIMULATION_SEED must be a number");
+    if let Some(seed) = histories::only("SIMULATION_SEED") {
         let found = World::<Proxy>::new(seed, None, true).run(&mut Seen::default());
         panic!("seed {seed}: {found:?}");
     }
@@ -89,8 +51,7 @@ fn no_reply_is_crossed_lost_or_duplicated() {
 /// The engine for TLS passes everything on as it is, in the same histories.
 #[test]
 fn the_same_holds_inside_the_engine_for_tls() {
-    if let Ok(seed) = env::var("TLS_SIMULATION_SEED") {
-        let seed = seed.parse().expect("TLS_SIMULATION_SEED must be a number");
+    if let Some(seed) = histories::only("TLS_SIMULATION_SEED") {
         let found = World::<TlsEngine<Proxy>>::new(seed, None, true).run(&mut Seen::default());
         panic!("seed {seed}: {found:?}");
     }

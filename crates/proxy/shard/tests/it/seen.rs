@@ -1,5 +1,7 @@
 //! Faults injected into a history, and counts of events.
 
+use crate::histories::seen;
+
 /// A fault that the checks must detect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -58,25 +60,6 @@ impl Trouble {
             || self.lacks_users && (is("-WRONGPASS ") || is("-EXECABORT "))
             || (self.fails || self.remaps || self.refuses_multi) && is("-EXECABORT ")
     }
-}
-
-macro_rules! seen {
-    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
-        /// How often each event occurred, over all histories.
-        #[derive(Clone, Debug, Default)]
-        pub struct Seen { $($(#[$doc])* pub $name: u64),* }
-
-        impl Seen {
-            pub fn add(&mut self, other: &Seen) {
-                $(self.$name += other.$name;)*
-            }
-
-            /// An event that never occurs is not tested.
-            pub fn assert_everything_happened(&self) {
-                $(assert!(self.$name > 0, concat!("this never happened: ", stringify!($name)));)*
-            }
-        }
-    };
 }
 
 seen!(

@@ -1,5 +1,6 @@
 //! A Redis Cluster behind the proxy: its slots are asked for (`slots`), and requests that a node did not apply are sent
-//! again (`repeats`). Publish/subscribe may be sharded (`sharded`). Commands for all nodes need the slots as they are now (`fresh`).
+//! again (`repeats`). Commands for all nodes need the slots as they are now (`fresh`).
+//! Publish/subscribe may be sharded (`sharded`).
 
 mod fresh;
 mod repeats;

@@ -32,7 +32,6 @@ impl Proxy {
             self.hot_keys = settings.hot_keys.then(sampler);
         }
         let before = mem::replace(&mut self.settings, settings);
-        self.alters = self.settings.alters_requests();
         if self.settings.auth.clients.is_none() {
             // No password is needed.
             self.peers.clients_mut().for_each(|client| client.identity.is_trusted = true);

@@ -8,12 +8,8 @@ mod client;
 mod park;
 mod world;
 
+use crate::histories::{self, Counts, seen};
 use regatta_testkit::by_tier;
-use std::{
-    env,
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
-    thread,
-};
 use world::World;
 
 /// A fault that the checks must detect.
@@ -33,91 +29,42 @@ impl Fault {
     const ALL: [Fault; 4] = [Fault::Minority, Fault::OldAnswers, Fault::NoRole, Fault::Crossed];
 }
 
-/// How often each event occurred, over all histories.
-#[derive(Clone, Debug, Default)]
-pub struct Seen {
-    pub replies: u64,
-    pub errors: u64,
-    pub failovers: u64,
+seen!(
+    replies,
+    errors,
+    failovers,
     /// Old masters that died, that were cut off from the Sentinels, and that came back as masters.
-    pub dead: u64,
-    pub isolated: u64,
-    pub back: u64,
-    pub demoted: u64,
+    dead,
+    isolated,
+    back,
+    demoted,
     /// Connections that were refused because the server was a replica, and requests that it refused.
-    pub replicas: u64,
-    pub read_only: u64,
+    replicas,
+    read_only,
     /// Sentinels that were silent, refused connections, or were cut off.
-    pub silent: u64,
-    pub refusing: u64,
-    pub cut_off: u64,
-    pub announced: u64,
-    pub questions: u64,
-}
+    silent,
+    refusing,
+    cut_off,
+    announced,
+    questions,
+);
 
-impl Seen {
-    fn all(&mut self) -> [&mut u64; 14] {
-        [
-            &mut self.replies,
-            &mut self.errors,
-            &mut self.failovers,
-            &mut self.dead,
-            &mut self.isolated,
-            &mut self.back,
-            &mut self.demoted,
-            &mut self.replicas,
-            &mut self.read_only,
-            &mut self.silent,
-            &mut self.refusing,
-            &mut self.cut_off,
-            &mut self.announced,
-            &mut self.questions,
-        ]
-    }
-}
-
-/// Runs these histories on all cores. Returns the lowest failing seed found with its error.
 fn run(most: u64, fault: Option<Fault>) -> (Option<(u64, String)>, Seen) {
-    let next = AtomicU64::new(0);
-    let work = || {
-        let mut seen = Seen::default();
-        loop {
-            let seed = next.fetch_add(1, Relaxed);
-            if seed >= most {
-                return (None, seen);
-            }
-            if let Err(found) = World::new(seed, fault, false).run(&mut seen) {
-                next.store(most, Relaxed);
-                return (Some((seed, found)), seen);
-            }
-        }
-    };
-    thread::scope(|scope| {
-        let count = thread::available_parallelism().map_or(2, usize::from);
-        let workers: Vec<_> = (0..count).map(|_| scope.spawn(work)).collect();
-        let mut all = (None::<(u64, String)>, Seen::default());
-        for worker in workers {
-            let (found, mut seen) = worker.join().expect("a history does not panic");
-            all.1.all().into_iter().zip(seen.all()).for_each(|(sum, more)| *sum += *more);
-            all.0 = all.0.into_iter().chain(found).min();
-        }
-        all
-    })
+    histories::run(0..most, |seed, seen| World::new(seed, fault, false).run(seen))
 }
 
 #[test]
 fn only_masters_that_a_majority_gives_are_used() {
-    if let Ok(seed) = env::var("SENTINEL_SEED") {
-        let seed = seed.parse().expect("SENTINEL_SEED must be a number");
+    if let Some(seed) = histories::only("SENTINEL_SEED") {
         let found = World::new(seed, None, true).run(&mut Seen::default());
         panic!("seed {seed}: {found:?}");
     }
-    let (found, mut seen) = run(by_tier(2_000, 100_000), None);
+    let (found, seen) = run(by_tier(2_000, 100_000), None);
     println!("{seen:#?}");
     if let Some((seed, found)) = found {
         panic!("SENTINEL_SEED={seed}: {found}");
     }
-    assert!(seen.all().into_iter().all(|count| *count > 0), "something never happened");
+    seen.assert_everything_happened();
 }
 
 #[test]
