@@ -120,7 +120,7 @@ impl BrokerLink {
 
     /// Drops the connection, if there is one, and answers all who wait.
     fn lose(&mut self, why: &str, turn: &mut Turn<'_>) {
-        let (now, health) = (turn.now.instant, &self.broker.health); eprintln!("lose {why} node {}", self.broker.node);
+        let (now, health) = (turn.now.instant, &self.broker.health);
         let was_up = matches!(self.state, State::Up(_));
         if was_up { &health.lost } else { &health.failed }.add(1);
         health.down(now);
@@ -156,7 +156,7 @@ impl BrokerLink {
     }
 
     fn done(&self, ticket: Ticket, outcome: RemoteOutcome, turn: &mut Turn<'_>) {
-        self.broker.health.count(outcome); eprintln!("done {ticket:?} node {} {outcome:?}", self.broker.node);
+        self.broker.health.count(outcome);
         turn.acts.push(UplinkAct::Done(ticket, outcome));
     }
 
@@ -397,7 +397,7 @@ impl Uplink<Broadcast> for BrokerLink {
     }
 
     fn send(&mut self, room: &RoomName, push: &Broadcast, ticket: Ticket, turn: &mut Turn<'_>) {
-        self.broker.health.awaits(); eprintln!("send {ticket:?} node {} {:?} sent {} window {:?} q {}", self.broker.node, self.state, self.sent.len(), self.window, self.queue.is_empty());
+        self.broker.health.awaits();
         if !matches!(self.state, State::Up(_)) || self.queue.is_full() {
             return self.done(ticket, RemoteOutcome::NotSent, turn);
         }

@@ -41,7 +41,6 @@ impl Judge {
     }
 
     pub fn says(&mut self, payload: String, now: Instant) {
-        eprintln!("says {} {payload}", self.room);
         self.waiting.insert(payload, now);
     }
 
@@ -49,7 +48,6 @@ impl Judge {
     pub fn hears(&mut self, text: &str, now: Instant, redis: &Redis) -> Result<(), String> {
         let heard: Value = serde_json::from_str(text).unwrap();
         let payload = heard["payload"].to_string();
-        eprintln!("hears {} {text}", self.room);
         let log = redis.log.get(&self.room).map_or(&[][..], Vec::as_slice);
         match heard["type"].as_str().unwrap() {
             "broadcast" => self.message(&payload, log),
