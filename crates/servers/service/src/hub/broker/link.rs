@@ -300,7 +300,7 @@ impl BrokerLink {
         Ok(())
     }
 
-    /// An own message or heartbeat has come back. Returns who waits for the outcome.
+    /// An own message or heartbeat has come back. Returns the ticket of its sender, if that waits.
     fn came_back(&mut self, number: u64, now: Instant) -> Result<Option<Ticket>, Why> {
         let sent_at = self.sent.next_back();
         let waits = self.sent.came_back(number).map_err(inconsistent)?;
@@ -321,7 +321,7 @@ impl BrokerLink {
         self.sent.len() < self.window.most() && turn.pending.max(turn.out.len()) < MOST_PENDING
     }
 
-    /// Sends what waits, as far as there is room.
+    /// Sends what waits, up to the limits of `has_room`.
     fn flush(&mut self, turn: &mut Turn<'_>) {
         if !matches!(self.state, State::Up(_)) {
             return;

@@ -20,7 +20,7 @@ const LONG_SILENCE: Duration = Duration::from_secs(30);
 /// A message that was sent.
 #[derive(Debug)]
 struct Entry {
-    /// Who waits for its outcome. `None`: nobody, or nobody any longer.
+    /// The sender that waits for its outcome. `None`: none, or no longer.
     ticket: Option<Ticket>,
     at: Instant,
     /// The broker has confirmed it.
@@ -109,7 +109,7 @@ impl Sent {
         if self.back < at { Err(Inconsistent) } else { Ok(self.forget(ticket)) }
     }
 
-    /// A message has come back. Returns who waits for its outcome. The broker may handle messages of an earlier
+    /// A message has come back. Returns the sender that waits for its outcome. The broker may handle messages of an earlier
     /// connection late: nobody waits for these any longer.
     pub(super) fn came_back(&mut self, number: u64) -> Result<Option<Ticket>, Inconsistent> {
         if number < self.start {
