@@ -94,8 +94,8 @@ impl Sent {
         self.entries.push_back(Entry { ticket, at, is_confirmed: false, is_back: false });
     }
 
-    /// The broker has answered the next command. `is_refused`: it did not publish the message. Returns who waits for
-    /// the outcome, if it was refused.
+    /// The broker has answered the next command. `is_refused`: it did not publish the message. Returns the sender
+    /// that waits for its outcome, if it was refused.
     pub(super) fn answered(&mut self, is_refused: bool) -> Result<Option<Ticket>, Inconsistent> {
         let at = self.confirmed;
         let entry = self.entries.get_mut(at).ok_or(Inconsistent)?;
