@@ -54,6 +54,7 @@ pub fn broker(
         password,
         prefix: prefix.to_owned(),
         node: RandomState::new().build_hasher().finish(),
+        secret: RandomState::new().build_hasher().finish(),
         health: Arc::default(),
     })
 }

@@ -24,7 +24,7 @@ use std::{
 };
 
 /// Starts a hub at this broker, and waits until it is connected.
-fn joined(model: &str, broker: &Node, more: &[&str]) -> (Server, SocketAddr) {
+pub fn joined(model: &str, broker: &Node, more: &[&str]) -> (Server, SocketAddr) {
     let url = format!("redis://{}", broker.addr());
     let options = [&["--broker", &url, "--cores", "2"], more].concat();
     let (server, operators) = hub(model, &options);
@@ -33,7 +33,7 @@ fn joined(model: &str, broker: &Node, more: &[&str]) -> (Server, SocketAddr) {
 }
 
 /// A member that has joined: its echo was answered.
-fn member(server: &Server, room: &str) -> Socket {
+pub fn member(server: &Server, room: &str) -> Socket {
     let mut socket = member_of(server, &format!("/ws{room}"));
     send(&mut socket, &json!({"type": "echo", "payload": 0}));
     while hear(&mut socket)["type"] != "echo" {}

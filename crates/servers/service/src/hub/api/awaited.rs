@@ -26,6 +26,11 @@ impl Awaited {
         (self.method, self.body, self.terms) = (method.to_owned(), body, Some(terms));
     }
 
+    /// How many messages the present call has sent, or has used the outcomes of.
+    pub(super) fn sent(&self) -> usize {
+        self.used.unwrap_or(self.outcomes.len())
+    }
+
     /// The second call is made.
     pub(super) fn again(self) -> Awaited {
         Awaited { used: Some(0), ..self }

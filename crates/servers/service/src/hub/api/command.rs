@@ -252,7 +252,7 @@ impl<'a> Backend<'a> {
             };
         }
         if settings.broker.is_some() {
-            return Ok(self.send(rooms, data));
+            return self.send(rooms, data);
         }
         let sample = census.last.as_ref().and_then(|last| last.publication(now, settings.clock));
         let push = Broadcast::of_backend(data, settings.deflate, &settings.backlog.memory);

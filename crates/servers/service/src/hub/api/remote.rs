@@ -12,14 +12,36 @@ use crate::{
 use regatta_engine::{Flow, Post, RemoteOutcome, RoomName};
 use regatta_proto::http1::{Date, Reply, Status};
 
+/// Maximum number of messages of one request.
+const MOST_SENT: usize = 10_000;
+
 impl Backend<'_> {
     /// Sends a message to the broker for each of these rooms; or, in the second call, returns what became of them.
-    pub(super) fn send(&mut self, rooms: Vec<RoomName>, data: &str) -> Vec<Response> {
+    ///
+    /// # Errors
+    /// The request would have more messages at the broker than [`MOST_SENT`]. Nothing is sent then.
+    pub(super) fn send(
+        &mut self,
+        rooms: Vec<RoomName>,
+        data: &str,
+    ) -> Result<Vec<Response>, Failure> {
+        let before = self.awaited.as_ref().map_or(0, Awaited::sent);
+        if before + rooms.len() > MOST_SENT {
+            return Err(Failure::bad(format!(
+                "expected at most {MOST_SENT} messages in a request to a hub with a broker, and came to {}; send \
+                 several requests",
+                before + rooms.len()
+            )));
+        }
+        // Nothing would be waited for.
+        if rooms.is_empty() {
+            return Ok(Vec::new());
+        }
         let awaited = self.awaited.get_or_insert_default();
         if let Some(used) = &mut awaited.used {
             let outcomes = awaited.outcomes.get(*used..*used + rooms.len()).unwrap_or_default();
             *used += rooms.len();
-            return outcomes.iter().map(|outcome| response(*outcome)).collect();
+            return Ok(outcomes.iter().map(|outcome| response(*outcome)).collect());
         }
         let push = Broadcast::outgoing(data, true, &self.settings.backlog.memory);
         let mut responses = Vec::new();
@@ -29,7 +51,7 @@ impl Backend<'_> {
             awaited.outcomes.push(None);
             responses.push(Response(Ok(Answer::Done {})));
         }
-        responses
+        Ok(responses)
     }
 
     /// Makes the second call of `awaited`, and writes the reply.

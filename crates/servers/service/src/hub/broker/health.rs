@@ -17,6 +17,12 @@ pub(super) const STALE: Duration = Duration::from_secs(15);
 #[derive(Debug, Default)]
 pub struct Health {
     is_up: AtomicBool,
+    /// It was connected, and has refused to publish.
+    refuses: AtomicBool,
+    /// Messages wait until those at the broker have come back.
+    is_busy: AtomicBool,
+    /// Messages whose senders wait for the outcome.
+    awaited: Counter,
     away: Mutex<Away>,
     /// Connections that were up and are lost.
     pub(super) lost: Counter,
@@ -51,7 +57,31 @@ impl Health {
         self.is_up.load(Relaxed)
     }
 
+    /// Whether messages wait until those at the broker have come back. Then members that wait for results are not read.
+    pub(in super::super) fn is_busy(&self) -> bool {
+        self.is_busy.load(Relaxed)
+    }
+
+    pub(super) fn set_busy(&self, is_busy: bool) {
+        self.is_busy.store(is_busy, Relaxed);
+    }
+
+    /// Whether messages of this hub are on their way.
+    pub(in super::super) fn has_awaited(&self) -> bool {
+        self.awaited.get() > 0
+    }
+
+    /// The sender of one more message waits.
+    pub(super) fn awaits(&self) {
+        self.awaited.add(1);
+    }
+
+    pub(super) fn refuses(&self) {
+        self.refuses.store(true, Relaxed);
+    }
+
     pub(super) fn up(&self) {
+        self.refuses.store(false, Relaxed);
         self.is_up.store(true, Relaxed);
         *self.away() = Away::No;
     }
@@ -71,14 +101,22 @@ impl Health {
             RemoteOutcome::Unknown => &self.unknown,
         };
         counter.add(1);
+        self.awaited.take_back();
     }
 
     /// Whether the hub should get new clients.
     ///
     /// # Errors
-    /// Says why not: the broker was never connected, or has been away for more than 15 s.
+    /// Says why not: the broker was never connected, or has been away or refused messages for more than 15 s.
     pub fn readiness(&self, now: Instant) -> Result<(), &'static str> {
+        let refuses = self.refuses.load(Relaxed);
         match *self.away() {
+            Away::Always if refuses => {
+                Err("waiting: the broker refuses to publish; the log of the hub says why")
+            }
+            Away::Since(at) if refuses && now.saturating_duration_since(at) > STALE => Err(
+                "the broker has refused to publish for more than 15 s; the log of the hub says why",
+            ),
             Away::Always => Err("waiting: the broker has not been connected yet"),
             Away::Since(at) if now.saturating_duration_since(at) > STALE => {
                 Err("the broker has been away for more than 15 s")
@@ -132,5 +170,8 @@ mod tests {
         assert!(health.readiness(at(115_001)).is_err(), "since the first loss");
         health.up();
         assert_eq!(health.readiness(at(200_000)), Ok(()));
+        health.refuses();
+        health.down(at(200_000));
+        assert!(health.readiness(at(215_001)).unwrap_err().contains("refused to publish"));
     }
 }

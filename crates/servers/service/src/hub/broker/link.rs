@@ -1,4 +1,7 @@
-//! The connection of a hub to its broker, as a state machine: `Down → Connecting → Greeting → Subscribing → Up`.
+//! The connection of a hub to its broker, as a state machine: `Down → Connecting → Greeting → Subscribing → Proving → Up`.
+//!
+//! It is up once its first heartbeat has come back: so the broker lets it subscribe and publish. With each heartbeat it
+//! asks again whether the server is a master.
 //!
 //! One connection speaks RESP3, subscribes and publishes. It counts as lost if anything is not as expected: an own
 //! message or heartbeat that does not come back, a reply to nothing, the end of a subscription. Then it is dropped and
@@ -7,16 +10,18 @@
 
 use super::{
     envelope::Envelope,
-    input::{Heard, Input, field},
+    greeting::{greeted, shown},
+    input::{Heard, Input},
     partition::Channels,
+    queue::Queue,
     sent::{Inconsistent, SILENCE, Sent},
     settings::Broker,
+    window::Window,
 };
 use crate::hub::{broadcast::Broadcast, census::Census, live::Live};
 use regatta_engine::{RemoteOutcome, RoomName, Ticket, Uplink, UplinkAct, UplinkTurn};
 use regatta_proto::resp::{Value, write_bulk, write_command};
 use std::{
-    fmt::Write as _,
     mem,
     sync::Arc,
     time::{Duration, Instant},
@@ -28,12 +33,12 @@ const BEAT: Duration = Duration::from_secs(1);
 const OPENING: Duration = Duration::from_secs(3);
 /// The pause after the first failed attempt, and the longest one. Each is changed by up to 20%.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
-/// Maximum number of messages that were sent and are not confirmed, and bytes of unwritten output. Beyond either, more
-/// are not published.
-const MOST_SENT: usize = 1 << 16;
-const MOST_PENDING: usize = 16 << 20;
-/// Maximum length of a text of the broker that is shown to people, in bytes.
-const LONGEST_TEXT: usize = 200;
+/// How long it must be up until the pauses are short again.
+const STEADY: Duration = Duration::from_secs(10);
+/// Bytes of unwritten output from which on messages wait. With more, the connection would not be read.
+const MOST_PENDING: usize = 48 << 10;
+/// How soon it is checked whether the output is written.
+const SOON: Duration = Duration::from_millis(1);
 
 type Turn<'a> = UplinkTurn<'a, Broadcast>;
 
@@ -47,6 +52,15 @@ pub struct BrokerLink {
     state: State,
     input: Input,
     sent: Sent,
+    /// What waits for room in `window`.
+    queue: Queue,
+    window: Window,
+    /// When the queue is looked at again, if output is unwritten.
+    flushes_at: Option<Instant>,
+    /// Questions about its role that are not answered.
+    asked: usize,
+    /// Since when it is up.
+    up_at: Instant,
     /// Attempts since it was up, for the pause before the next one.
     attempts: u32,
     /// Random numbers for the pauses.
@@ -65,6 +79,8 @@ enum State {
     Greeting(Instant),
     /// So many channels are subscribed to.
     Subscribing(Instant, usize),
+    /// The first heartbeat was sent.
+    Proving(Instant),
     /// The next heartbeat is due at this time.
     Up(Instant),
 }
@@ -88,6 +104,11 @@ impl BrokerLink {
             state: State::Down(Instant::now()),
             input: Input::default(),
             sent: Sent::default(),
+            queue: Queue::default(),
+            window: Window::default(),
+            flushes_at: None,
+            asked: 0,
+            up_at: Instant::now(),
             attempts: 0,
             shown: String::new(),
         }
@@ -107,6 +128,11 @@ impl BrokerLink {
         for (ticket, is_confirmed) in self.sent.lose() {
             self.done(ticket, outcome(is_confirmed), turn);
         }
+        while let Some(waiting) = self.queue.take() {
+            self.done(waiting.ticket, RemoteOutcome::NotSent, turn);
+        }
+        (self.window, self.asked, self.flushes_at) = (Window::default(), 0, None);
+        self.broker.health.set_busy(false);
         self.input = Input::default();
         // Not each attempt is worth a line.
         if was_up || self.shown != why {
@@ -152,21 +178,30 @@ impl BrokerLink {
     }
 
     fn is_up(&mut self, turn: &mut Turn<'_>) {
-        self.state = State::Up(turn.now.instant);
+        self.state = State::Up(turn.now.instant + BEAT);
+        self.up_at = turn.now.instant;
         self.broker.health.up();
         self.shown.clear();
         self.log("connected");
         // Members that are there have missed what was published meanwhile.
         turn.acts.push(UplinkAct::PushAll(Broadcast::gap()));
-        self.beat(turn);
     }
 
+    /// Asks for the role of the server, and sends a heartbeat.
     fn beat(&mut self, turn: &mut Turn<'_>) {
-        self.state = State::Up(turn.now.instant + BEAT);
-        let mut digits = itoa::Buffer::new();
-        let number = digits.format(self.sent.next()).as_bytes();
-        write_command([b"PUBLISH", self.channels.beat.as_bytes(), number], turn.out);
+        write_command([&b"HELLO"[..], b"3"], turn.out);
+        self.asked += 1;
+        let beat = format!("{:016x}:{}", self.broker.secret, self.sent.next());
+        let channel = self.channels.beat.as_bytes();
+        write_command([b"PUBLISH", channel, beat.as_bytes()], turn.out);
         self.sent.add(None, turn.now.instant);
+    }
+
+    /// The number of a heartbeat, if it is of this hub.
+    fn beat_number(&self, payload: &[u8]) -> Option<u64> {
+        let (secret, number) = str::from_utf8(payload).ok()?.split_once(':')?;
+        let is_own = u64::from_str_radix(secret, 16).ok()? == self.broker.secret;
+        number.parse().ok().filter(|_| is_own)
     }
 
     fn heard(&mut self, heard: Heard<'_>, turn: &mut Turn<'_>) -> Result<(), Why> {
@@ -176,12 +211,18 @@ impl BrokerLink {
             (State::Up(_), Heard::Message { channel, payload }) => {
                 self.message(channel, payload, turn)
             }
+            (State::Proving(_), Heard::Message { channel, payload })
+                if channel == self.channels.beat.as_bytes() =>
+            {
+                self.message(channel, payload, turn)
+            }
             // Nothing that comes before the gap is delivered.
             (_, Heard::Message { .. }) => Ok(()),
             (State::Subscribing(until, before), Heard::Subscribed) => {
                 self.state = State::Subscribing(until, before + 1);
                 if before + 1 == Channels::COUNT {
-                    self.is_up(turn);
+                    self.state = State::Proving(until);
+                    self.beat(turn);
                 }
                 Ok(())
             }
@@ -190,7 +231,11 @@ impl BrokerLink {
                 self.subscribe(until, turn);
                 Ok(())
             }
-            (State::Up(_), Heard::Reply(reply)) => self.answered(reply, turn),
+            (State::Proving(_) | State::Up(_), Heard::Reply(reply @ Value::Elements(b'%', ..))) => {
+                self.asked = self.asked.checked_sub(1).ok_or("it answers what was not asked")?;
+                greeted(reply)
+            }
+            (State::Proving(_) | State::Up(_), Heard::Reply(reply)) => self.answered(reply, turn),
             (_, Heard::Reply(Value::Error(text))) => Err(shown(text)),
             (_, Heard::Reply(_) | Heard::Subscribed) => {
                 Err("it answers what was not asked".to_owned())
@@ -200,47 +245,45 @@ impl BrokerLink {
 
     /// The broker has answered a `PUBLISH`.
     fn answered(&mut self, reply: Value<'_>, turn: &mut Turn<'_>) -> Result<(), Why> {
-        let is_refused = match reply {
-            Value::Integer(1..) => false,
+        let refusal = match reply {
+            Value::Integer(1..) => None,
             // This hub is a receiver itself.
             Value::Integer(_) => return Err("it has lost a subscription".to_owned()),
-            Value::Error(text) => {
-                let text = shown(text);
-                if self.shown != text {
-                    self.log(&format!("a message is not published: {text}"));
-                    self.shown = text;
-                }
-                true
-            }
+            Value::Error(text) => Some(shown(text)),
             _ => return Err("it answers what was not asked".to_owned()),
         };
-        if let Some(ticket) = self.sent.answered(is_refused).map_err(inconsistent)? {
+        if let Some(ticket) = self.sent.answered(refusal.is_some()).map_err(inconsistent)? {
             self.done(ticket, RemoteOutcome::NotSent, turn);
         }
-        Ok(())
+        let Some(text) = refusal else { return Ok(()) };
+        self.broker.health.refuses();
+        Err(format!("it refuses to publish: {text}"))
     }
 
     /// A message has come.
     fn message(&mut self, channel: &[u8], payload: &[u8], turn: &mut Turn<'_>) -> Result<(), Why> {
         if channel == self.channels.beat.as_bytes() {
-            let number = str::from_utf8(payload).ok().and_then(|number| number.parse().ok());
-            let number = number.ok_or("a heartbeat is not a number")?;
-            self.sent.came_back(number).map_err(inconsistent)?;
-            self.attempts = 0;
+            let Some(number) = self.beat_number(payload) else {
+                self.ignores();
+                return Ok(());
+            };
+            self.came_back(number, turn.now.instant)?;
+            match self.state {
+                State::Up(_) if self.up_at + STEADY <= turn.now.instant => self.attempts = 0,
+                State::Up(_) => {}
+                _ => self.is_up(turn),
+            }
             return Ok(());
         }
-        let health = &self.broker.health;
-        health.received.add(1);
+        self.broker.health.received.add(1);
         let message = Envelope::read(payload)
             .filter(|message| self.channels.of(message.room).as_bytes() == channel);
         let Some(Envelope { node, number, room, payload, .. }) = message else {
-            if health.ignored.add(1) == 0 {
-                self.log("ignores messages that no hub of this version has published");
-            }
+            self.ignores();
             return Ok(());
         };
-        let sender = if node == self.broker.node {
-            self.sent.came_back(number).map_err(inconsistent)?
+        let sender = if node == self.broker.secret {
+            self.came_back(number, turn.now.instant)?
         } else {
             None
         };
@@ -255,6 +298,65 @@ impl BrokerLink {
             self.done(ticket, RemoteOutcome::Sent, turn);
         }
         Ok(())
+    }
+
+    /// An own message or heartbeat has come back. Returns the ticket of its sender, if that waits.
+    fn came_back(&mut self, number: u64, now: Instant) -> Result<Option<Ticket>, Why> {
+        let sent_at = self.sent.next_back();
+        let waits = self.sent.came_back(number).map_err(inconsistent)?;
+        if let Some(sent_at) = sent_at {
+            self.window.returns(now.saturating_duration_since(sent_at), self.sent.len());
+        }
+        Ok(waits)
+    }
+
+    fn ignores(&self) {
+        if self.broker.health.ignored.add(1) == 0 {
+            self.log("ignores messages that no hub of this version has published");
+        }
+    }
+
+    /// Whether a message may be sent now.
+    fn has_room(&self, turn: &Turn<'_>) -> bool {
+        self.sent.len() < self.window.most() && turn.pending.max(turn.out.len()) < MOST_PENDING
+    }
+
+    /// Sends what waits, up to the limits of `has_room`.
+    fn flush(&mut self, turn: &mut Turn<'_>) {
+        if !matches!(self.state, State::Up(_)) {
+            return;
+        }
+        while self.has_room(turn)
+            && let Some(waiting) = self.queue.take()
+        {
+            self.publish(&waiting.room, &waiting.push, waiting.ticket, turn);
+        }
+        let is_busy = !self.queue.is_empty();
+        self.broker.health.set_busy(is_busy);
+        let has_window = self.sent.len() < self.window.most();
+        self.flushes_at = (is_busy && has_window).then(|| turn.now.instant + SOON);
+    }
+
+    fn publish(&mut self, room: &RoomName, push: &Broadcast, ticket: Ticket, turn: &mut Turn<'_>) {
+        let Ok(payload) = str::from_utf8(push.frame(false)) else {
+            return self.done(ticket, RemoteOutcome::NotSent, turn);
+        };
+        let message = Envelope {
+            node: self.broker.secret,
+            number: self.sent.next(),
+            is_of_backend: push.is_of_backend(),
+            room: room.as_str(),
+            payload,
+        };
+        let channel = self.channels.of(room.as_str());
+        turn.out.extend_from_slice(b"*3\r\n$7\r\nPUBLISH\r\n");
+        write_bulk(channel.as_bytes(), turn.out);
+        turn.out.push(b'$');
+        turn.out.extend_from_slice(itoa::Buffer::new().format(message.len()).as_bytes());
+        turn.out.extend_from_slice(b"\r\n");
+        message.write(turn.out);
+        turn.out.extend_from_slice(b"\r\n");
+        self.sent.add(Some(ticket), turn.now.instant);
     }
 }
 
@@ -272,6 +374,7 @@ impl Uplink<Broadcast> for BrokerLink {
     }
 
     fn received(&mut self, bytes: &[u8], turn: &mut Turn<'_>) {
+        self.sent.hears(turn.now.instant);
         let mut input = mem::take(&mut self.input);
         let mut lost = None;
         let taken = input.take(bytes, |heard| {
@@ -282,6 +385,7 @@ impl Uplink<Broadcast> for BrokerLink {
             Some(why) => self.lose(&why, turn),
             None => self.input = input,
         }
+        self.flush(turn);
     }
 
     fn closed(&mut self, turn: &mut Turn<'_>) {
@@ -293,27 +397,16 @@ impl Uplink<Broadcast> for BrokerLink {
     }
 
     fn send(&mut self, room: &RoomName, push: &Broadcast, ticket: Ticket, turn: &mut Turn<'_>) {
-        let is_full = self.sent.len() >= MOST_SENT || turn.pending >= MOST_PENDING;
-        let payload = str::from_utf8(push.frame(false));
-        let (State::Up(_), false, Ok(payload)) = (self.state, is_full, payload) else {
+        self.broker.health.awaits();
+        if !matches!(self.state, State::Up(_)) || self.queue.is_full() {
             return self.done(ticket, RemoteOutcome::NotSent, turn);
-        };
-        let message = Envelope {
-            node: self.broker.node,
-            number: self.sent.next(),
-            is_of_backend: push.is_of_backend(),
-            room: room.as_str(),
-            payload,
-        };
-        let channel = self.channels.of(room.as_str());
-        turn.out.extend_from_slice(b"*3\r\n$7\r\nPUBLISH\r\n");
-        write_bulk(channel.as_bytes(), turn.out);
-        turn.out.push(b'$');
-        turn.out.extend_from_slice(itoa::Buffer::new().format(message.len()).as_bytes());
-        turn.out.extend_from_slice(b"\r\n");
-        message.write(turn.out);
-        turn.out.extend_from_slice(b"\r\n");
-        self.sent.add(Some(ticket), turn.now.instant);
+        }
+        if self.queue.is_empty() && self.has_room(turn) {
+            return self.publish(room, push, ticket, turn);
+        }
+        self.queue.add(room.clone(), push.clone(), ticket, turn.now.instant);
+        self.broker.health.set_busy(true);
+        self.flushes_at.get_or_insert(turn.now.instant + SOON);
     }
 
     fn due(&self) -> Option<Instant> {
@@ -321,8 +414,12 @@ impl Uplink<Broadcast> for BrokerLink {
             State::Down(at)
             | State::Connecting(at)
             | State::Greeting(at)
-            | State::Subscribing(at, _) => Some(at),
-            State::Up(beats_at) => self.sent.due().into_iter().chain([beats_at]).min(),
+            | State::Subscribing(at, _)
+            | State::Proving(at) => Some(at),
+            State::Up(beats_at) => {
+                let due = self.sent.due().into_iter().chain(self.queue.due());
+                due.chain(self.flushes_at).chain([beats_at]).min()
+            }
         }
     }
 
@@ -333,7 +430,9 @@ impl Uplink<Broadcast> for BrokerLink {
             State::Connecting(until) if until <= now => {
                 self.lose("it does not accept connections", turn);
             }
-            State::Greeting(until) | State::Subscribing(until, _) if until <= now => {
+            State::Greeting(until) | State::Subscribing(until, _) | State::Proving(until)
+                if until <= now =>
+            {
                 self.lose("it does not answer", turn);
             }
             State::Up(_) if self.sent.is_silent(now) => {
@@ -344,9 +443,14 @@ impl Uplink<Broadcast> for BrokerLink {
                 while let Some((ticket, is_confirmed)) = self.sent.take_late(now) {
                     self.done(ticket, outcome(is_confirmed), turn);
                 }
+                while let Some(ticket) = self.queue.take_late(now) {
+                    self.done(ticket, RemoteOutcome::NotSent, turn);
+                }
                 if beats_at <= now {
+                    self.state = State::Up(now + BEAT);
                     self.beat(turn);
                 }
+                self.flush(turn);
             }
             _ => {}
         }
@@ -360,35 +464,4 @@ fn outcome(is_confirmed: bool) -> RemoteOutcome {
 
 fn inconsistent(Inconsistent: Inconsistent) -> Why {
     "messages of this hub came back in another order, twice, or not at all".to_owned()
-}
-
-/// Checks the reply to `HELLO`.
-fn greeted(reply: Value<'_>) -> Result<(), Why> {
-    if let Value::Error(text) = reply {
-        return Err(shown(text));
-    }
-    match (field(reply, b"role"), field(reply, b"mode")) {
-        (Some(b"master"), Some(b"standalone")) => Ok(()),
-        (Some(_), Some(b"cluster" | b"sentinel")) => {
-            Err("expected a single server, not a cluster or a Sentinel".to_owned())
-        }
-        (Some(_), Some(_)) => {
-            Err("expected a master: a replica does not pass messages on".to_owned())
-        }
-        _ => Err("expected Redis from 6.0 on, or Valkey, which speak RESP3".to_owned()),
-    }
-}
-
-/// A text of the broker, for people: on one line, and not too long.
-fn shown(text: &[u8]) -> String {
-    let text = &text[..text.len().min(LONGEST_TEXT)];
-    let mut shown = String::from("it says: ");
-    for part in String::from_utf8_lossy(text).chars() {
-        if part.is_control() {
-            let _ = write!(shown, "{}", part.escape_default());
-        } else {
-            shown.push(part);
-        }
-    }
-    shown
 }

@@ -2,17 +2,21 @@
 //!
 //! A message is published there, and delivered to all members of its room on all hubs when it comes back, also to its
 //! sender. So the order of a room is that of one channel of the broker, and it is the same on all hubs. `link` is the
-//! connection, `sent` what was published and has not come back; `settings` and `health` are shared with the rest of
+//! connection, `sent` what was published and has not come back, `queue` what waits until that is less, and `window` how much
+//! it may be; `settings` and `health` are shared with the rest of
 //! the hub.
 
 mod envelope;
+mod greeting;
 mod health;
 mod input;
 mod link;
 mod partition;
+mod queue;
 mod sent;
 mod settings;
 mod texts;
+mod window;
 
 pub use health::Health;
 pub use link::BrokerLink;

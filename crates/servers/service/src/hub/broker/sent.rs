@@ -8,16 +8,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long a sender waits for the outcome.
+/// How long a sender waits for the outcome while nothing comes from the broker.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
-/// How long a message may take to come back and to be confirmed, before the connection counts as lost. Heartbeats are
-/// messages, too.
+/// How long a message may take to come back and to be confirmed while nothing comes from the broker, before the
+/// connection counts as lost. Heartbeats are messages, too.
 pub(super) const SILENCE: Duration = Duration::from_secs(3);
+/// The same two while something comes: a hub that is busy with what others publish finds its own messages behind that.
+const LONG_PATIENCE: Duration = Duration::from_secs(10);
+const LONG_SILENCE: Duration = Duration::from_secs(30);
 
 /// A message that was sent.
 #[derive(Debug)]
 struct Entry {
-    /// The sender that waits for its outcome. `None`: nobody, or nobody any longer.
+    /// The sender that waits for its outcome. `None`: none, or no longer.
     ticket: Option<Ticket>,
     at: Instant,
     /// The broker has confirmed it.
@@ -42,6 +45,8 @@ pub(super) struct Sent {
     confirmed: usize,
     back: usize,
     late: usize,
+    /// When something last came from the broker on this connection.
+    heard_at: Option<Instant>,
 }
 
 impl Sent {
@@ -60,13 +65,37 @@ impl Sent {
         self.entries.len()
     }
 
+    /// Something has come from the broker.
+    pub(super) fn hears(&mut self, now: Instant) {
+        self.heard_at = Some(now);
+    }
+
+    /// When the message was sent that comes back next.
+    pub(super) fn next_back(&self) -> Option<Instant> {
+        self.entries.get(self.back).map(|entry| entry.at)
+    }
+
+    /// When a message of this time has waited for too long: `short` if nothing has come since, and `long` otherwise.
+    fn end(&self, at: Instant, short: Duration, long: Duration) -> Instant {
+        let silent = self.heard_at.map_or(at, |heard| heard.max(at)) + short;
+        silent.min(at + long)
+    }
+
+    fn late_at(&self, at: Instant) -> Instant {
+        self.end(at, PATIENCE, LONG_PATIENCE)
+    }
+
+    fn lost_at(&self) -> Option<Instant> {
+        self.entries.front().map(|entry| self.end(entry.at, SILENCE, LONG_SILENCE))
+    }
+
     /// The next message was sent.
     pub(super) fn add(&mut self, ticket: Option<Ticket>, at: Instant) {
         self.entries.push_back(Entry { ticket, at, is_confirmed: false, is_back: false });
     }
 
-    /// The broker has answered the next command. `is_refused`: it did not publish the message. Returns the sender that waits for
-    /// the outcome, if it was refused.
+    /// The broker has answered the next command. `is_refused`: it did not publish the message. Returns the sender
+    /// that waits for its outcome, if it was refused.
     pub(super) fn answered(&mut self, is_refused: bool) -> Result<Option<Ticket>, Inconsistent> {
         let at = self.confirmed;
         let entry = self.entries.get_mut(at).ok_or(Inconsistent)?;
@@ -116,20 +145,20 @@ impl Sent {
 
     /// When something is late.
     pub(super) fn due(&self) -> Option<Instant> {
-        let late = self.entries.get(self.late).map(|entry| entry.at + PATIENCE);
-        let lost = self.entries.front().map(|entry| entry.at + SILENCE);
-        late.into_iter().chain(lost).min()
+        let late = self.entries.get(self.late).map(|entry| self.late_at(entry.at));
+        late.into_iter().chain(self.lost_at()).min()
     }
 
     /// Whether the broker has been silent for too long.
     pub(super) fn is_silent(&self, now: Instant) -> bool {
-        self.entries.front().is_some_and(|entry| entry.at + SILENCE <= now)
+        self.lost_at().is_some_and(|at| at <= now)
     }
 
     /// Returns the next sender that has waited for too long, and whether the broker has confirmed its message.
     pub(super) fn take_late(&mut self, now: Instant) -> Option<(Ticket, bool)> {
-        while let Some(entry) = self.entries.get_mut(self.late)
-            && entry.at + PATIENCE <= now
+        while let Some(entry) = self.entries.get(self.late)
+            && self.late_at(entry.at) <= now
+            && let Some(entry) = self.entries.get_mut(self.late)
         {
             self.late += 1;
             if let Some(ticket) = entry.ticket.take() {
@@ -220,6 +249,23 @@ mod tests {
         assert!(!sent.is_silent(at(2999)) && sent.is_silent(at(3000)));
         assert_eq!(sent.lose(), [], "nobody waits");
         assert_eq!((sent.next(), sent.due()), (3, None));
+    }
+
+    #[test]
+    fn what_comes_late_behind_other_messages_is_waited_for() {
+        let start = Instant::now();
+        let at = |millis| start + Duration::from_millis(millis);
+        let mut sent = Sent::new(0);
+        sent.add(ticket(0), at(0));
+        sent.hears(at(1900));
+        assert_eq!((sent.take_late(at(3800)), sent.due()), (None, Some(at(3900))));
+        assert!(!sent.is_silent(at(4800)) && sent.is_silent(at(4900)), "nothing comes any longer");
+        (2..29).for_each(|second| sent.hears(at(second * 1000)));
+        assert!(!sent.is_silent(at(29_000)));
+        assert_eq!(sent.take_late(at(9_999)), None);
+        assert_eq!(sent.take_late(at(10_000)), Some((Ticket { core: 0, count: 0 }, false)));
+        sent.hears(at(29_999));
+        assert!(sent.is_silent(at(30_000)), "it is not in what comes");
     }
 
     #[test]

@@ -16,8 +16,10 @@ pub struct Broker {
     pub password: Option<String>,
     /// The start of all channels. Hubs with the same prefix have the same rooms.
     pub prefix: String,
-    /// A random number that no other hub at this broker has.
+    /// A random number that no other hub at this broker has. It is in the name of a channel.
     pub node: u64,
+    /// Another one, which is in no name: the hub knows its own messages and heartbeats by it.
+    pub secret: u64,
     /// What is known of the connection.
     pub health: Arc<Health>,
 }

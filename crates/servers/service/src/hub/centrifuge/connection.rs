@@ -2,7 +2,9 @@
 
 use super::client::{Client, Turn};
 use crate::hub::{broadcast::Broadcast, member::Member};
-use regatta_engine::{Context, Flow, Never, Now, OutputState, PushOutcome, RoomName, Session};
+use regatta_engine::{
+    Context, Flow, Never, Now, OutputState, PushOutcome, RemoteOutcome, RoomName, Session,
+};
 use std::time::Instant;
 
 /// A connection of the hub: a member of one room, which it is before its upgrade, too, or a client that may be in
@@ -192,6 +194,19 @@ impl Session for Connection {
     fn on_queued(&mut self, context: &mut Context<'_, Self>, ticket: u64, members: u32) -> Flow {
         match &mut self.0 {
             Kind::Member(member) => member.on_queued(&mut of_member(context), ticket, members),
+            Kind::Client(_) => Flow::Continue,
+        }
+    }
+
+    fn on_sent(
+        &mut self,
+        context: &mut Context<'_, Self>,
+        ticket: u64,
+        outcome: RemoteOutcome,
+    ) -> Flow {
+        match &mut self.0 {
+            Kind::Member(member) => member.on_sent(&mut of_member(context), ticket, outcome),
+            // A hub with a broker has none.
             Kind::Client(_) => Flow::Continue,
         }
     }

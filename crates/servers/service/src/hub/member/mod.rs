@@ -47,6 +47,8 @@ const FULL: usize = 64 * 1024;
 const EXPIRED: CloseCode = CloseCode(3005);
 /// How long a member that leaves waits for the results of its broadcasts.
 const RESULTS: Duration = Duration::from_secs(1);
+/// How often a member that leaves a hub with a broker looks whether messages are on their way.
+const SETTLE: Duration = Duration::from_millis(100);
 /// The longest pause before a reconnect that a drain asks of a member, in milliseconds.
 const RECONNECT_MS: u32 = 1000;
 
@@ -86,6 +88,8 @@ pub struct Member {
     expires_at: Option<Instant>,
     /// When its connection ends, although its client has not taken the Close frame.
     cut_at: Option<Instant>,
+    /// It leaves a hub with a broker, and waits until then for messages of others.
+    settles_until: Option<Instant>,
     /// It has joined, and looks once whether a backend has dismissed it meanwhile.
     looks_at: Option<Instant>,
     /// Whether it may send messages to its room.
@@ -173,7 +177,7 @@ impl Session for Member {
     }
 
     fn on_push(&mut self, now: Now, push: &Broadcast, out: &mut Vec<u8>) -> PushOutcome {
-        if !matches!(self.state, State::Open { .. }) {
+        if !matches!(self.state, State::Open { .. }) && !self.settles() {
             return PushOutcome::Missed;
         }
         if let Some(dismissal) = push.dismissal() {
@@ -278,7 +282,8 @@ impl Session for Member {
             return Flow::Close;
         }
         if let State::Leaving { code, reconnect_ms } = self.state {
-            if !self.backlog.is_empty() || !self.results.is_empty() || self.is_behind() {
+            let has_results = !self.results.is_empty() || self.settles();
+            if !self.backlog.is_empty() || has_results || self.is_behind() {
                 return Flow::Continue;
             }
             if let Some(after_ms) = reconnect_ms {
@@ -293,6 +298,10 @@ impl Session for Member {
     }
 
     fn on_alarm(&mut self, context: &mut Context<'_, Self>) -> Flow {
+        if matches!(self.state, State::Leaving { .. }) && self.settings.broker.is_some() {
+            self.settles_again(context.now.instant);
+            return self.on_drained(context);
+        }
         if matches!(self.state, State::Leaving { .. }) {
             // A core does not answer, unless results wait for their messages.
             self.pings_at = self.is_behind().then(|| context.now.instant + RESULTS);
@@ -374,13 +383,15 @@ impl Session for Member {
 
     fn wants_input(&self) -> bool {
         // Every result asks again, and without any the member is read.
-        let is_held_back = !self.results.is_empty() && self.settings.backlog.memory.is_full();
+        let is_held_back = !self.results.is_empty()
+            && (self.settings.backlog.memory.is_full() || self.is_broker_busy());
         !self.results.is_full() && !is_held_back && self.awaited.is_none()
     }
 
     /// A member that leaves waits for the results of its broadcasts.
     fn is_working(&self) -> bool {
         matches!(self.state, State::Leaving { .. }) && !self.results.is_empty()
+            || self.settles()
             || self.awaited.is_some()
     }
 }
@@ -408,6 +419,7 @@ impl Member {
             pings_at: None,
             expires_at: None,
             cut_at: None,
+            settles_until: None,
             looks_at: None,
             sends: false,
             messages: Bucket::default(),
@@ -599,6 +611,10 @@ impl Member {
         self.state = State::Leaving { code, reconnect_ms };
         // The client can no longer answer a ping.
         self.pings_at = (!self.results.is_empty()).then(|| now + RESULTS);
+        if self.settings.broker.is_some() {
+            self.pings_at = Some(now + SETTLE);
+            self.settles_until = Some(now + RESULTS);
+        }
     }
 
     /// Sends a Close frame and leaves the room. Further input is ignored.

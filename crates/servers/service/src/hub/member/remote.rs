@@ -1,6 +1,6 @@
 //! A member of a hub with a broker, and a backend of one: what they send there, and what they learn of it.
 
-use super::{Member, sender::Sender};
+use super::{Member, SETTLE, sender::Sender};
 use crate::hub::{
     api::Backend,
     broadcast::Broadcast,
@@ -8,6 +8,7 @@ use crate::hub::{
     state::State,
 };
 use regatta_engine::{Context, Flow, Post, RemoteOutcome, Session};
+use std::time::Instant;
 
 impl Sender<'_> {
     /// Sends a message to the broker. Its sender gets it as all others do, when it comes back.
@@ -49,6 +50,28 @@ impl Member {
             State::Leaving { .. } => self.on_drained(context),
             _ => Flow::Continue,
         }
+    }
+
+    /// Whether messages of this hub wait until those at the broker have come back.
+    pub(super) fn is_broker_busy(&self) -> bool {
+        self.settings.broker.as_ref().is_some_and(|broker| broker.health.is_busy())
+    }
+
+    /// Whether it leaves, and waits for what was sent to the broker before.
+    pub(super) fn settles(&self) -> bool {
+        self.settles_until.is_some()
+            && self.pings_at.is_some()
+            && matches!(self.state, State::Leaving { .. })
+    }
+
+    /// It leaves: waits until it has its own results, which the connection to the broker promises; and for a while for
+    /// the messages of others.
+    pub(super) fn settles_again(&mut self, now: Instant) {
+        let health = self.settings.broker.as_ref().map(|broker| &broker.health);
+        let others = health.is_some_and(|health| health.has_awaited());
+        let waits_for_others = others && self.settles_until.is_some_and(|until| now < until);
+        let waits = !self.results.is_empty() || waits_for_others;
+        self.pings_at = waits.then(|| now + SETTLE);
     }
 
     /// Notes that no request follows the one that waits for the broker. Returns false if none waits.

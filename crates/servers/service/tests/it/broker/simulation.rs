@@ -64,6 +64,7 @@ fn node(number: u64, fault: Fault, now: Now) -> Node {
         password: None,
         prefix: "x".to_owned(),
         node: number,
+        secret: number ^ 0x5555_5555,
         health: Arc::default(),
     };
     let broker = Some(Arc::new(broker));

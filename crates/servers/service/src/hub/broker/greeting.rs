@@ -1,0 +1,98 @@
+//! What the broker says of itself, and why it refuses something, for people. What the hub has sent is never shown: servers
+//! that do not know a command repeat its arguments, e.g. the password, or a message.
+
+use super::input::field;
+use regatta_proto::resp::Value;
+use std::fmt::Write as _;
+
+/// Maximum length of a text of the broker that is shown to people, in bytes.
+const LONGEST_TEXT: usize = 200;
+/// The first words of errors of Redis and Valkey that do not repeat arguments.
+const HARMLESS: [&str; 9] = [
+    "WRONGPASS",
+    "NOAUTH",
+    "NOPERM",
+    "NOPROTO",
+    "DENIED",
+    "LOADING",
+    "MASTERDOWN",
+    "READONLY",
+    "BUSY",
+];
+const TOO_OLD: &str = "expected Redis from 6.0 on, or Valkey, which speak RESP3";
+
+/// Checks a reply to `HELLO`.
+///
+/// # Errors
+/// Says why this server cannot be the broker.
+pub(super) fn greeted(reply: Value<'_>) -> Result<(), String> {
+    if let Value::Error(text) = reply {
+        return Err(shown(text));
+    }
+    match (field(reply, b"role"), field(reply, b"mode")) {
+        (Some(b"master"), Some(b"standalone")) => Ok(()),
+        (Some(_), Some(b"cluster" | b"sentinel")) => {
+            Err("expected a single server, not a cluster or a Sentinel".to_owned())
+        }
+        (Some(_), Some(_)) => {
+            Err("expected a master: a replica does not pass messages on".to_owned())
+        }
+        _ => Err(TOO_OLD.to_owned()),
+    }
+}
+
+/// An error of the broker, for people: on one line, not too long, and without what was sent.
+pub(super) fn shown(text: &[u8]) -> String {
+    let text = &text[..text.len().min(LONGEST_TEXT)];
+    let text = String::from_utf8_lossy(text);
+    let code = text.split(' ').next().unwrap_or_default();
+    if text.starts_with("ERR unknown command") {
+        return format!("it does not know a command that hubs need; {TOO_OLD}");
+    }
+    let is_harmless = HARMLESS.contains(&code) || text.starts_with("ERR max number of clients");
+    if !is_harmless {
+        let code = ["ERR", "OOM", "MISCONF"].into_iter().find(|known| *known == code);
+        let code = code.unwrap_or("an error");
+        return format!("it answers {code}, with a text that may repeat what was sent");
+    }
+    let mut shown = String::from("it says: ");
+    for part in text.chars() {
+        if part.is_control() {
+            let _ = write!(shown, "{}", part.escape_default());
+        } else {
+            shown.push(part);
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_sent_is_never_shown() {
+        for text in [
+            "ERR unknown command `HELLO`, with args beginning with: `3`, `AUTH`, `default`, `a-secret`, ",
+            "ERR AUTH <a-secret> called without any password",
+            "-a-secret",
+            "a-secret",
+            "SECRET a-secret",
+            "",
+        ] {
+            let shown = shown(text.as_bytes());
+            assert!(!shown.contains("a-secret"), "{shown}");
+        }
+        assert!(shown(b"ERR unknown command 'HELLO'").contains("Redis from 6.0 on"));
+        assert!(shown(b"OOM no memory").contains("OOM"));
+    }
+
+    #[test]
+    fn errors_that_help_are_shown_on_one_line() {
+        let text = b"WRONGPASS invalid username-password pair";
+        assert_eq!(shown(text), "it says: WRONGPASS invalid username-password pair");
+        assert_eq!(shown(b"NOPERM no\r\nrights"), "it says: NOPERM no\\r\\nrights");
+        let long = format!("NOPERM {}", "x".repeat(999));
+        assert!(shown(long.as_bytes()).len() < 300);
+    }
+}
