@@ -127,7 +127,7 @@ fn no_request_is_lost_at_a_stop_of_any_model() {
 /// announces the stop before the end of the input.
 #[test]
 fn the_grace_is_enough_for_a_client_that_goes_on_asking() {
-    on_every_shared(|model| drains(model, "hash", "/hash?n=1000", ("10s", 40)));
+    on_every_shared(|model| drains(model, "hash", "/hash?n=20", ("10s", 40)));
 }
 
 #[test]
