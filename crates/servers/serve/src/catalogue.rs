@@ -162,12 +162,11 @@ pub fn serve_http2(
     let unsupported =
         |because| ServeError::Unsupported { model: model.name(), service: service.name(), because };
     check_offload(service, model, host)?;
-    let limit = host.limits.request;
     match service {
-        Service::Hello => run(ServiceProgram(http2::Site::new(Hello, limit)), model, host),
+        Service::Hello => run(http2_site(Hello, host), model, host),
         Service::Hash => {
             let file = file.ok_or(unsupported("it needs a file to read; specify one"))?;
-            run(ServiceProgram(http2::Site::new(Hash::new(file)?, limit)), model, host)
+            run(http2_site(Hash::new(file)?, host), model, host)
         }
         _ => {
             Err(unsupported("it does not speak HTTP/2; leave --http2 out, or serve hello or hash"))
@@ -198,6 +197,15 @@ fn nothing_to_offload(service: Service, model: Model) -> Option<&'static str> {
 
 fn site<R: Resource>(resource: R) -> ServiceProgram<Site<R>> {
     ServiceProgram(Site(resource))
+}
+
+fn http2_site<R: Resource<http2::Form>>(
+    resource: R,
+    host: &Host,
+) -> ServiceProgram<http2::Site<R>> {
+    let stop = host.stop.clone();
+    let site = http2::Site::new(resource, host.limits.request);
+    ServiceProgram(site.stops_when(move || stop.is_set()))
 }
 
 /// Runs `double` on `epoll` with a handicap: every call burns an additional `cost` of CPU, on

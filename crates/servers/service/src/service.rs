@@ -1,6 +1,7 @@
 //! Codec and call, and the step that all three styles share: answering buffered requests.
 
 use crate::{Flow, Job, Now};
+use std::time::Instant;
 
 /// The server side of a protocol: finds requests at the front of a buffer.
 pub trait Codec: Default + Send + 'static {
@@ -61,8 +62,16 @@ pub trait Service: Clone + Send + Sync + 'static {
         reply: &mut Vec<u8>,
     ) -> CallOutcome<Self::Job>;
 
+    /// When the oldest request started whose end [`Service::call`] still awaits, although the codec has
+    /// returned its start: for the request timeout.
+    #[inline]
+    fn inside(&self) -> Option<Instant> {
+        None
+    }
+
     /// Called once when the input has ended and all its requests are answered, except if the connection
-    /// closes earlier. Appends the last output of the connection.
+    /// closes earlier. Appends the last output of the connection. Styles that write in a loop of their own
+    /// also call it when the client has timed out.
     #[inline]
     fn end(&mut self, _reply: &mut Vec<u8>) {}
 }

@@ -101,12 +101,12 @@ impl Connection {
     }
 }
 
-fn drains(model: &str, service: &str, path: &str) {
-    let mut server = Server::of(service, model, &["--http2", "--grace", "20s"]);
+fn drains(model: &str, service: &str, path: &str, (grace, after): (&str, u32)) {
+    let mut server = Server::of(service, model, &["--http2", "--grace", grace]);
     let connection = Connection::new(&server, path);
     let mut is_stopped = false;
     let sent = connection.run(|answered| {
-        if answered >= 200 && !std::mem::replace(&mut is_stopped, true) {
+        if answered >= after && !std::mem::replace(&mut is_stopped, true) {
             server.signal("-TERM");
         }
     });
@@ -118,9 +118,16 @@ fn drains(model: &str, service: &str, path: &str) {
 #[test]
 fn no_request_is_lost_at_a_stop_of_any_model() {
     on_every_shared(|model| {
-        drains(model, "hello", "/");
-        drains(model, "hash", "/hash?n=1");
+        drains(model, "hello", "/", ("20s", 200));
+        drains(model, "hash", "/hash?n=1", ("20s", 200));
     });
+}
+
+/// Each reply is sent before the next one is computed, so the client always has more to ask. The server
+/// announces the stop before the end of the input.
+#[test]
+fn the_grace_is_enough_for_a_client_that_goes_on_asking() {
+    on_every_shared(|model| drains(model, "hash", "/hash?n=20", ("10s", 40)));
 }
 
 #[test]
@@ -142,6 +149,19 @@ fn a_connection_is_closed_whose_requests_do_not_arrive() {
         while !matches!(connection.stream.read(&mut buffer), Ok(0) | Err(_)) {
             assert!(start.elapsed() < DEADLINE, "{model}");
             let _ = connection.stream.write_all(&ping);
+        }
+        // The same without further frames, and a request whose fields are not complete.
+        for flags in [4, 1] {
+            let mut connection = Connection::new(&server, "/");
+            let mut frame = out.clone();
+            frame[4] = flags;
+            connection.stream.write_all(&frame).unwrap();
+            let (start, mut all) = (Instant::now(), Vec::new());
+            let _ = connection.stream.read_to_end(&mut all);
+            assert!(start.elapsed() < DEADLINE, "{model}");
+            // A loop that serves one connection says so.
+            let says_so = all.len() > 17 && all[all.len() - 17..][..4] == [0, 0, 8, 7];
+            assert!(says_so || !matches!(model, "threads" | "green" | "async"), "{model}: {all:?}");
         }
     });
 }

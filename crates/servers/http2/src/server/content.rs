@@ -56,7 +56,7 @@ impl Server {
         let mut step = Step::Continue;
         if content > 0 && usage == Use::Report {
             self.idle_frames = 0;
-        } else if !ends {
+        } else if usage == Use::Discard || !ends {
             self.count_idle_frame()?;
         }
         // The caller may have reset it meanwhile.

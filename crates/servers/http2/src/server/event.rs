@@ -32,9 +32,17 @@ impl<'a> Request<'a> {
         self.summary.path.map_or(&[], |at| self.fields.value_at(at))
     }
 
-    /// The value of `:authority`, or else that of `Host`.
+    /// The value of `:authority`, or else that of `Host`. It is not checked.
+    #[inline]
     pub fn authority(&self) -> Option<&'a [u8]> {
         self.summary.authority.map(|at| self.fields.value_at(at))
+    }
+
+    /// Whether there are several Host fields, which is an error (RFC 9110, 7.2). They are not compared with
+    /// `:authority` then.
+    #[inline]
+    pub fn has_hosts(&self) -> bool {
+        self.summary.has_hosts
     }
 
     /// The value of Content-Length. The content has this length.
@@ -43,7 +51,7 @@ impl<'a> Request<'a> {
         self.summary.content_length
     }
 
-    /// The value of Expect.
+    /// The value of Expect; of several, the first one that is not `100-continue`.
     #[inline]
     pub fn expects(&self) -> Option<&'a [u8]> {
         self.summary.expects.map(|at| self.fields.value_at(at))

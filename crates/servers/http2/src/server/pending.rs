@@ -9,6 +9,8 @@ pub(super) struct Pending {
     free: Vec<u32>,
     /// The streams that have one, in the order in which they are served.
     waiting: VecDeque<u32>,
+    /// Memory of the free parts, in bytes.
+    kept: usize,
 }
 
 #[derive(Debug, Default)]
@@ -18,8 +20,8 @@ struct Part {
     sent: usize,
 }
 
-/// Memory of a part that is kept, in bytes.
-const KEPT: usize = 16 * 1024;
+/// Maximum memory of the parts that are free, in bytes. That of others is given back.
+const MAX_KEPT: usize = 64 * 1024;
 
 impl Pending {
     /// Stores content of a stream. Returns its position.
@@ -28,7 +30,9 @@ impl Pending {
             self.parts.push(Part::default());
             self.parts.len() as u32 - 1
         });
-        self.parts[at as usize].bytes.extend_from_slice(content);
+        let bytes = &mut self.parts[at as usize].bytes;
+        self.kept -= bytes.capacity();
+        bytes.extend_from_slice(content);
         self.waiting.push_back(stream);
         at
     }
@@ -63,13 +67,34 @@ impl Pending {
     pub fn free(&mut self, at: u32) {
         let part = &mut self.parts[at as usize];
         part.bytes.clear();
-        part.bytes.shrink_to(KEPT);
         part.sent = 0;
+        if self.kept + part.bytes.capacity() > MAX_KEPT {
+            part.bytes = Vec::new();
+        }
+        self.kept += part.bytes.capacity();
         self.free.push(at);
     }
 
     /// Removes a stream from those that wait.
     pub fn forget(&mut self, stream: u32) {
         self.waiting.retain(|other| *other != stream);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memory_of_free_parts_is_bounded() {
+        let mut pending = Pending::default();
+        for _ in 0..3 {
+            let all: Vec<u32> = (0..256).map(|id| pending.add(2 * id + 1, &[7; 4000])).collect();
+            assert_eq!(pending.kept, 0);
+            all.into_iter().for_each(|at| pending.free(at));
+            let kept: usize = pending.parts.iter().map(|part| part.bytes.capacity()).sum();
+            assert_eq!(pending.kept, kept);
+            assert!((60_000..=MAX_KEPT).contains(&kept), "{kept}");
+        }
     }
 }

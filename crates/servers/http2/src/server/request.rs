@@ -12,6 +12,7 @@ pub(super) struct Summary {
     pub method: usize,
     pub path: Option<usize>,
     pub authority: Option<usize>,
+    pub has_hosts: bool,
     pub expects: Option<usize>,
     pub content_length: Option<u64>,
 }
@@ -24,6 +25,8 @@ struct Positions {
     path: Option<usize>,
     authority: Option<usize>,
     host: Option<usize>,
+    /// Whether there are several Host fields.
+    has_hosts: bool,
     expects: Option<usize>,
     content_length: Option<u64>,
 }
@@ -44,12 +47,19 @@ pub(super) fn head(fields: &Fields) -> Result<Summary, Rule> {
         check(name, value)?;
         match name {
             b"content-length" => at.content_length(value)?,
-            b"host" => at.host = Some(position),
-            b"expect" => at.expects = Some(position),
+            b"host" => at.has_hosts |= at.host.replace(position).is_some(),
+            b"expect" if !at.expects.is_some_and(|at| is_other(fields.value_at(at))) => {
+                at.expects = Some(position);
+            }
             _ => {}
         }
     }
     at.summary(fields)
+}
+
+/// Whether an expectation is another than the one that RFC 9110, 10.1.1, defines.
+fn is_other(expectation: &[u8]) -> bool {
+    !expectation.eq_ignore_ascii_case(b"100-continue")
 }
 
 impl Positions {
@@ -88,6 +98,7 @@ impl Positions {
             return Err(Rule::PathValue);
         }
         if let (Some(authority), Some(host)) = (value(self.authority), value(self.host))
+            && !self.has_hosts
             && !authority.eq_ignore_ascii_case(host)
         {
             return Err(Rule::HostDiffers);
@@ -96,6 +107,7 @@ impl Positions {
             method,
             path: self.path,
             authority: self.authority.or(self.host),
+            has_hosts: self.has_hosts,
             expects: self.expects,
             content_length: self.content_length,
         })

@@ -131,18 +131,30 @@ impl Server {
         }
     }
 
-    /// Ends the connection after the end of its input: incomplete requests are refused, so that the client
-    /// may send them again, and GOAWAY follows.
+    /// Ends the connection after the end of its input: incomplete requests are refused (`REFUSED_STREAM`), so
+    /// that the client may send them again. Responses that wait for a window are cut off (`CANCEL`), because
+    /// the window can no longer be raised. GOAWAY follows. Requests that are complete can still be answered.
     pub fn end(&mut self, out: &mut Vec<u8>) {
         if self.is_closed() {
             return;
         }
         self.open(out);
-        let refused = self.streams.iter().filter(|slot| !slot.is_whole && slot.unsent.is_none());
-        for slot in refused {
-            write::reset(out, slot.id, ErrorCode::REFUSED_STREAM);
+        let unfinished = |slot: &&Slot| !slot.is_whole || slot.unsent.is_some();
+        let code = |slot: &Slot| match slot.unsent {
+            Some(_) => ErrorCode::CANCEL,
+            None => ErrorCode::REFUSED_STREAM,
+        };
+        let all = self.streams.iter().filter(unfinished).map(|slot| (slot.id, code(slot)));
+        for (stream, code) in all.collect::<Vec<_>>() {
+            self.reset(stream, code, out);
         }
         self.close(ErrorCode::NO_ERROR, out);
+    }
+
+    /// Whether a field block has begun that is not complete: CONTINUATION must follow.
+    #[inline]
+    pub fn awaits_fields(&self) -> bool {
+        self.block.stream != 0
     }
 
     /// Appends GOAWAY. Nothing more is interpreted.

@@ -99,6 +99,11 @@ impl Fault {
     /// Content above [`MAX_BODY`](super::MAX_BODY).
     pub const CONTENT_TOO_LARGE: Fault =
         Fault::new(Status::ContentTooLarge, "The content is longer than 65536 bytes.");
+    /// A request that names no host (RFC 9110, 7.2).
+    pub const HOST_MISSING: Fault =
+        Fault::bad("Expected :authority or a Host field: the host that is asked.");
+    /// A request with several Host fields.
+    pub const HOST_REPEATED: Fault = Fault::bad("There is more than one Host field: send one.");
     /// A target above [`MAX_LINE`](super::MAX_LINE).
     pub(super) const LINE_TOO_LONG: Fault =
         Fault::new(Status::UriTooLong, "The request line is longer than 8192 bytes.");

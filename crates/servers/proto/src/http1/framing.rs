@@ -94,7 +94,7 @@ impl Found {
     /// RFC 9112, 3.2: a second Host field, or an invalid one, is answered with 400.
     pub(super) fn host(&mut self, value: &[u8]) -> Result<(), Fault> {
         if std::mem::replace(&mut self.host, true) {
-            return Err(Fault::bad("There is more than one Host field: send one."));
+            return Err(Fault::HOST_REPEATED);
         }
         if !is_host(value) {
             return Err(Fault::bad("Expected a host and an optional port in the Host field."));

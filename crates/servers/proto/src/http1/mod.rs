@@ -39,7 +39,7 @@ pub use fields::Fields;
 pub use head::Version;
 pub use method::Method;
 pub use reply::{CONTINUE, Field, Prepared, Reply, Terms};
-pub use target::Ask;
+pub use target::{Ask, check_authority};
 
 /// Maximum length of a request line or status line in bytes, including CR LF. RFC 9112, section 3
 /// asks for at least 8,000.

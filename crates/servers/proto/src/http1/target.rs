@@ -35,6 +35,16 @@ impl<'a> Ask<'a> {
     }
 }
 
+/// Checks the host, with an optional port, that a request of another version of HTTP names: like that of a
+/// target with a scheme, it is not empty, and has no user name (RFC 9110, 4.2.1 and 4.2.4).
+///
+/// # Errors
+/// Returns the fault with which HTTP/1.1 refuses such a host.
+#[inline]
+pub fn check_authority(text: &[u8]) -> Result<(), Fault> {
+    if text.is_empty() || text[0] == b':' || !is_host(text) { Err(AUTHORITY) } else { Ok(()) }
+}
+
 /// Checks a target. It must have the form required by the method and contain only what RFC 3986
 /// permits: a recipient should answer 400 rather than repair it (RFC 9112, 3.2).
 #[inline]
@@ -132,9 +142,7 @@ fn absolute(target: &[u8]) -> Result<(), Fault> {
     };
     let end = rest.iter().position(|b| matches!(b, b'/' | b'?')).unwrap_or(rest.len());
     let (host, rest) = rest.split_at(end);
-    if host.is_empty() || host[0] == b':' || !is_host(host) {
-        return Err(AUTHORITY);
-    }
+    check_authority(host)?;
     path(rest)
 }
 

@@ -15,35 +15,69 @@ use regatta_http2::{
     ErrorCode,
     server::{Event, Request},
 };
-use regatta_proto::http1::{Ask, Date, Fault, MAX_BODY, Method, Reply};
-use std::{sync::Arc, time::Duration};
+use regatta_proto::http1::{Ask, Date, Fault, MAX_BODY, Method, Reply, check_authority};
+use std::{
+    fmt,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 /// A server of one resource over HTTP/2, as a [`Service`]. A clone serves another connection.
 #[derive(Debug)]
 pub struct Site<R> {
     resource: R,
-    /// How long the content of a request may take.
+    /// How long the fields and the content of a request may take.
     request_timeout: Duration,
+    stopping: Option<Stopping>,
     connection: Option<Connection>,
+}
+
+/// Whether the server is stopping.
+#[derive(Clone)]
+struct Stopping(Arc<dyn Fn() -> bool + Send + Sync>);
+
+impl fmt::Debug for Stopping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Stopping").field(&(self.0)()).finish()
+    }
 }
 
 #[derive(Debug)]
 struct Connection {
     place: Place,
     requests: Requests,
+    /// When the field block started whose CONTINUATION frames are awaited.
+    fields_since: Option<Instant>,
+}
+
+impl Connection {
+    /// When the oldest incomplete request started.
+    #[inline]
+    fn inside(&self) -> Option<Instant> {
+        self.requests.oldest().into_iter().chain(self.fields_since).min()
+    }
 }
 
 impl<R> Site<R> {
     /// Serves `resource`. A connection with a request that takes longer than `request_timeout` to arrive is
-    /// closed when its next frame arrives.
+    /// closed.
     pub fn new(resource: R, request_timeout: Duration) -> Self {
-        Site { resource, request_timeout, connection: None }
+        Site { resource, request_timeout, stopping: None, connection: None }
+    }
+
+    /// Sets how it finds out that the server is stopping. Then it sends GOAWAY as soon as the next frame
+    /// arrives, and does not process later requests, which the client can send again. Without this, GOAWAY
+    /// follows the end of the input.
+    pub fn stops_when(mut self, is_stopping: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.stopping = Some(Stopping(Arc::new(is_stopping)));
+        self
     }
 }
 
 impl<R: Clone> Clone for Site<R> {
     fn clone(&self) -> Self {
-        Site::new(self.resource.clone(), self.request_timeout)
+        let stopping = self.stopping.clone();
+        Site { stopping, ..Site::new(self.resource.clone(), self.request_timeout) }
     }
 }
 
@@ -86,18 +120,24 @@ impl<R: Resource<Form>> Service for Site<R> {
         mut frame: &[u8],
         out: &mut Vec<u8>,
     ) -> CallOutcome<Self::Job> {
-        let Site { resource, request_timeout, connection } = self;
-        let Connection { place, requests } = connection.get_or_insert_with(|| Connection {
+        let Site { resource, request_timeout, stopping, connection } = self;
+        let connection = connection.get_or_insert_with(|| Connection {
             place: Place::new(R::Job::EVER),
             requests: Requests::default(),
+            fields_since: None,
         });
+        let inside = connection.inside();
+        let Connection { place, requests, fields_since } = connection;
         let mut needs = None;
         let mut access = place.get();
         let State { server, scratch } = &mut *access;
         let is_late = |since| now.instant.saturating_duration_since(since) > *request_timeout;
-        if requests.oldest().is_some_and(is_late) {
-            server.close(ErrorCode::NO_ERROR, out);
+        if inside.is_some_and(is_late) {
+            server.end(out);
             return Flow::Close.into();
+        }
+        if stopping.as_ref().is_some_and(|Stopping(is_set)| is_set()) {
+            server.drain(out);
         }
         let (date, local) = local.at(now);
         let mut answering = Answering { resource, local, date, requests, now, reply: scratch };
@@ -128,6 +168,7 @@ impl<R: Resource<Form>> Service for Site<R> {
                 Turn::Needs(job) => needs = Some((stream, job)),
             }
         }
+        *fields_since = server.awaits_fields().then(|| fields_since.unwrap_or(now.instant));
         drop(access);
         // A frame completes at most one request.
         match needs.zip(place.shared()) {
@@ -138,11 +179,25 @@ impl<R: Resource<Form>> Service for Site<R> {
         }
     }
 
+    #[inline]
+    fn inside(&self) -> Option<Instant> {
+        self.connection.as_ref()?.inside()
+    }
+
     fn end(&mut self, out: &mut Vec<u8>) {
         if let Some(connection) = &mut self.connection {
             connection.place.get().server.end(out);
         }
     }
+}
+
+/// Checks that a request names one valid host. HTTP/1.1 refuses the same ones.
+#[inline]
+fn host(request: &Request<'_>) -> Result<(), Fault> {
+    if request.has_hosts() {
+        return Err(Fault::HOST_REPEATED);
+    }
+    check_authority(request.authority().ok_or(Fault::HOST_MISSING)?)
 }
 
 /// What answers requests.
@@ -160,6 +215,9 @@ impl<R: Resource<Form>> Answering<'_, R> {
     #[inline]
     fn head(&mut self, stream: u32, request: Request<'_>) -> Turn<R::Job> {
         let (method, target) = (request.method(), request.path());
+        if let Err(fault) = host(&request) {
+            return self.refuse(method, fault);
+        }
         if request.ends && request.expects().is_none() {
             return self.answer(method, target);
         }

@@ -8,7 +8,13 @@ use regatta_http2::{
     frame::{Header, Kind, write},
     hpack::{Encoder, Indexing},
 };
-use std::time::{Duration, Instant};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
 
 const LIMIT: Duration = Duration::from_secs(10);
 
@@ -65,8 +71,12 @@ impl Connection {
 
 /// A request for this path; `is_whole`: without content.
 fn request(stream: u32, method: &str, path: &str, is_whole: bool) -> Vec<u8> {
-    let (mut block, mut out) = (Vec::new(), Vec::new());
     let fields = [(":method", method), (":scheme", "http"), (":path", path), (":authority", "a")];
+    with_fields(stream, &fields, is_whole)
+}
+
+fn with_fields(stream: u32, fields: &[(&str, &str)], is_whole: bool) -> Vec<u8> {
+    let (mut block, mut out) = (Vec::new(), Vec::new());
     let fields =
         fields.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes(), Indexing::Without));
     Encoder::default().encode(fields, &mut block);
@@ -136,6 +146,106 @@ fn a_connection_with_a_late_request_is_closed() {
     connection.now.instant += Duration::from_nanos(1);
     assert_eq!(connection.feed(&request(5, "GET", "/", true)), Flow::Close);
     assert_eq!(connection.sent().last().map(|(kind, ..)| *kind), Some(Kind::GOAWAY));
+}
+
+#[test]
+fn a_connection_whose_fields_dribble_is_closed() {
+    let mut connection = Connection::new();
+    let mut start = request(1, "GET", "/", true);
+    start[4] &= !4; // END_HEADERS
+    connection.feed(&start);
+    assert_eq!(connection.site.inside(), Some(connection.now.instant));
+    let start = connection.now.instant;
+    let more = [0, 0, 1, 9, 0, 0, 0, 0, 1, 0x82];
+    connection.now.instant += LIMIT;
+    assert_eq!(connection.feed(&more), Flow::Continue);
+    assert_eq!(connection.site.inside(), Some(start));
+    connection.now.instant += Duration::from_nanos(1);
+    assert_eq!(connection.feed(&more), Flow::Close);
+    assert_eq!(connection.sent().pop().map(|(kind, ..)| kind), Some(Kind::GOAWAY));
+}
+
+#[test]
+fn a_request_is_inside_until_its_end() {
+    let mut connection = Connection::new();
+    let start = connection.now.instant;
+    assert_eq!(connection.site.inside(), None);
+    connection.feed(&request(1, "POST", "/", false));
+    connection.now.instant += LIMIT / 2;
+    connection.feed(&request(3, "POST", "/", false));
+    assert_eq!(connection.site.inside(), Some(start));
+    connection.feed(&content(1, 1, true));
+    assert_eq!(connection.site.inside(), Some(start + LIMIT / 2));
+    connection.feed(&content(3, 1, true));
+    assert_eq!(connection.site.inside(), None);
+}
+
+#[test]
+fn a_late_request_is_refused_and_a_response_that_waits_is_cut_off() {
+    let mut connection = Connection::new();
+    let mut window = Vec::new();
+    write::settings(&mut window, &[(4, 1)]);
+    connection.feed(&window);
+    connection.feed(&request(1, "GET", "/", true));
+    connection.feed(&request(3, "POST", "/", false));
+    connection.sent();
+    connection.now.instant += 2 * LIMIT;
+    assert_eq!(connection.feed(&content(3, 1, true)), Flow::Close);
+    let sent: Vec<_> = connection.sent().into_iter().map(|(kind, id, _)| (kind, id)).collect();
+    assert_eq!(sent, [(Kind::RST_STREAM, 1), (Kind::RST_STREAM, 3), (Kind::GOAWAY, 0)]);
+}
+
+#[test]
+fn a_stopping_server_sends_goaway_at_once_and_answers_no_later_request() {
+    let mut connection = Connection::new();
+    let stop = Arc::new(AtomicBool::new(false));
+    let is_set = Arc::clone(&stop);
+    connection.site = connection.site.stops_when(move || is_set.load(Relaxed));
+    connection.feed(&request(1, "POST", "/", false));
+    connection.feed(&request(3, "GET", "/", true));
+    connection.sent();
+    stop.store(true, Relaxed);
+    assert_eq!(connection.feed(&request(5, "GET", "/", true)), Flow::Continue);
+    assert_eq!(connection.sent(), [(Kind::GOAWAY, 0, 0)]);
+    connection.feed(&content(1, 1, true));
+    assert_eq!(connection.sent(), [(Kind::HEADERS, 1, LITERAL), (Kind::DATA, 1, b'T')]);
+    connection.site.end(&mut connection.out);
+    assert_eq!(connection.sent(), []);
+}
+
+/// The same that HTTP/1.1 refuses.
+#[test]
+fn a_request_names_one_valid_host_and_one_known_expectation() {
+    let mut connection = Connection::new();
+    let plain = [(":method", "GET"), (":scheme", "http"), (":path", "/")];
+    let mut stream = 1;
+    let mut status = |more: &[(&str, &str)]| {
+        let all = [&plain[..], more].concat();
+        connection.feed(&with_fields(stream, &all, true));
+        stream += 2;
+        let (kind, _, first) = connection.sent()[0];
+        assert_eq!(kind, Kind::HEADERS, "{more:?}");
+        first
+    };
+    let bad = 0x8c; // 400
+    for authority in ["a", "a:80", "[::1]:1"] {
+        assert_eq!(status(&[(":authority", authority)]), OK);
+        assert_eq!(status(&[("host", authority)]), OK);
+        assert_eq!(status(&[(":authority", authority), ("host", authority)]), OK);
+    }
+    for wrong in ["", "u@a", ":80", "a:x", "a b", "a/", "[a]"] {
+        assert_eq!(status(&[(":authority", wrong)]), bad, "{wrong}");
+        assert_eq!(status(&[("host", wrong)]), bad, "{wrong}");
+    }
+    assert_eq!(status(&[]), bad);
+    assert_eq!(status(&[("host", "a"), ("host", "a")]), bad);
+    assert_eq!(status(&[(":authority", "a"), ("host", "b"), ("host", "a")]), bad);
+    let expects = |values: [&'static str; 2]| {
+        [(":authority", "a"), ("expect", values[0]), ("expect", values[1])]
+    };
+    assert_eq!(status(&expects(["100-continue"; 2])), OK);
+    assert_eq!(status(&expects(["junk", "100-continue"])), LITERAL);
+    assert_eq!(status(&expects(["100-continue", "junk"])), LITERAL);
 }
 
 #[test]

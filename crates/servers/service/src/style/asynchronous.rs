@@ -59,7 +59,15 @@ where
     let mut inside: Option<Instant> = None; // when that request started
     let mut reply = Vec::new();
     loop {
-        let read = read(&mut stream, &mut input[filled..], inside, limits).await?;
+        let waits_since = inside.into_iter().chain(service.inside()).min();
+        let read = match read(&mut stream, &mut input[filled..], waits_since, limits).await {
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                service.end(&mut reply);
+                end_late(&mut stream, &reply, limits).await;
+                return Err(error);
+            }
+            read => read?,
+        };
         if read == 0 {
             service.end(&mut reply);
             send(&mut stream, &reply, false, limits).await?;
@@ -105,6 +113,16 @@ where
             inside.get_or_insert(stream.now().instant);
         }
         fit(&mut input, filled, READ + S::Codec::MAX_FRAME);
+    }
+}
+
+/// Writes the last output for a client that has timed out. What does not fit at once is left out: the client
+/// may not read.
+#[cold]
+async fn end_late<T: Stream>(stream: &mut T, bytes: &[u8], limits: Limits) {
+    if !bytes.is_empty() {
+        let due = stream.now().instant + limits.progress_interval();
+        let _ = stream.write(bytes, true, due).await;
     }
 }
 

@@ -199,6 +199,6 @@ impl<S: Service> Session for Connection<S> {
 
     #[inline]
     fn inside(&self) -> Option<Instant> {
-        self.inside
+        self.inside.into_iter().chain(self.service.inside()).min()
     }
 }

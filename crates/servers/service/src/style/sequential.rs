@@ -65,38 +65,16 @@ pub fn serve<S: Service, T: Stream>(service: S, stream: &mut T, limits: Limits) 
         idle_timer: IdleTimer::new(stream, limits)?,
         limits,
     };
-    let mut reads = true; // false after a deferred job: held input is answered first
-    loop {
-        if reads {
-            connection.idle_timer.before(stream, |stream| stream.wait_readable())?;
-        }
-        let mut scratch = Scratch::take();
-        let step = connection.step(stream, &mut scratch, reads);
-        scratch.give_back();
-        reads = true;
-        match step? {
-            Step::Ended => return Ok(()),
-            Step::Closing => return linger(stream),
-            Step::ClosingByClient { at_once } => return close_by_client(stream, at_once),
-            Step::Continue { answered } => {
-                connection.idle_timer.after(stream, answered, !connection.held.is_empty())?
-            }
-            Step::Waits(job) => {
-                connection.idle_timer.after(stream, true, false)?;
-                let mut reply = Vec::new();
-                let flow = stream.run(job, &mut reply)?;
-                let last = flow != Flow::Continue;
-                let at_once = send(stream, &mut reply, last, limits)?;
-                match flow {
-                    Flow::Continue => reads = connection.held.is_empty(),
-                    Flow::ClosedByClient if connection.held.is_empty() => {
-                        return close_by_client(stream, at_once);
-                    }
-                    Flow::Close | Flow::ClosedByClient => return linger(stream),
-                }
-            }
+    let served = connection.serve(stream);
+    if connection.idle_timer.has_timed_out {
+        let mut last = Vec::new();
+        connection.service.end(&mut last);
+        // What does not fit at once is left out: the client may not read.
+        if !last.is_empty() {
+            let _ = stream.write(&last, true);
         }
     }
+    served
 }
 
 struct Connection<S: Service> {
@@ -122,6 +100,46 @@ enum Step<J> {
 }
 
 impl<S: Service> Connection<S> {
+    /// Serves it until it closes.
+    fn serve<T: Stream>(&mut self, stream: &mut T) -> io::Result<()> {
+        let mut reads = true; // false after a deferred job: held input is answered first
+        loop {
+            if reads {
+                self.idle_timer.before(stream, |stream| stream.wait_readable())?;
+            }
+            let mut scratch = Scratch::take();
+            let step = self.step(stream, &mut scratch, reads);
+            scratch.give_back();
+            reads = true;
+            match step? {
+                Step::Ended => return Ok(()),
+                Step::Closing => return linger(stream),
+                Step::ClosingByClient { at_once } => return close_by_client(stream, at_once),
+                Step::Continue { answered } => self.wait_within(stream, answered)?,
+                Step::Waits(job) => {
+                    self.idle_timer.after(stream, true, false)?;
+                    let mut reply = Vec::new();
+                    let flow = stream.run(job, &mut reply)?;
+                    let last = flow != Flow::Continue;
+                    let at_once = send(stream, &mut reply, last, self.limits)?;
+                    match flow {
+                        Flow::Continue => reads = self.held.is_empty(),
+                        Flow::ClosedByClient if self.held.is_empty() => {
+                            return close_by_client(stream, at_once);
+                        }
+                        Flow::Close | Flow::ClosedByClient => return linger(stream),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Updates the timeout after a read.
+    fn wait_within<T: Stream>(&mut self, stream: &mut T, answered: bool) -> io::Result<()> {
+        let partial = !self.held.is_empty();
+        self.idle_timer.after_within(stream, answered, partial, self.service.inside())
+    }
+
     /// Reads once, unless held input must be answered first, and answers all available requests up
     /// to one whose job is deferred.
     fn step<T: Stream>(
@@ -250,12 +268,14 @@ pub(crate) struct IdleTimer {
     /// When the current incomplete request started.
     inside: Option<Instant>,
     silence: Silence,
+    /// Whether the client was silent, or inside a request, for too long.
+    has_timed_out: bool,
 }
 
 impl IdleTimer {
     pub(crate) fn new<T: Stream>(stream: &mut T, limits: Limits) -> io::Result<Self> {
         stream.set_read_timeout(read_timeout(limits))?;
-        Ok(IdleTimer { limits, inside: None, silence: Silence::default() })
+        Ok(IdleTimer { limits, inside: None, silence: Silence::default(), has_timed_out: false })
     }
 
     /// Waits. Between requests, a client that acknowledges what was sent is not silent.
@@ -273,6 +293,7 @@ impl IdleTimer {
                         None => self.silence.check(now, 0, owed, self.limits),
                         Some(_) => None,
                     };
+                    self.has_timed_out = more.is_none();
                     stream.set_read_timeout(more.ok_or(io::ErrorKind::TimedOut)?)?;
                 }
                 result => {
@@ -293,19 +314,34 @@ impl IdleTimer {
         answered: bool,
         partial: bool,
     ) -> io::Result<()> {
+        self.after_within(stream, answered, partial, None)
+    }
+
+    /// Like [`IdleTimer::after`]. `since`: when the oldest other request started that is incomplete.
+    fn after_within<T: Stream>(
+        &mut self,
+        stream: &mut T,
+        answered: bool,
+        partial: bool,
+        since: Option<Instant>,
+    ) -> io::Result<()> {
         let ends = answered || !partial;
-        if ends && self.inside.take().is_some() && !partial {
-            return stream.set_read_timeout(read_timeout(self.limits));
+        let was_inside = ends && self.inside.take().is_some();
+        if !partial && since.is_none() {
+            return match was_inside {
+                true => stream.set_read_timeout(read_timeout(self.limits)),
+                false => Ok(()),
+            };
         }
-        if partial {
-            let now = stream.now().instant;
-            let due = self.limits.due(now, Some(*self.inside.get_or_insert(now)));
-            if due <= now {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-            stream.set_read_timeout(due - now)?;
+        let now = stream.now().instant;
+        let own = self.inside.or(partial.then_some(now));
+        self.inside = own.into_iter().chain(since).min();
+        let due = self.limits.due(now, self.inside);
+        if due <= now {
+            self.has_timed_out = true;
+            return Err(io::ErrorKind::TimedOut.into());
         }
-        Ok(())
+        stream.set_read_timeout(due - now)
     }
 }
 

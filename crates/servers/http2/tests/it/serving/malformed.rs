@@ -206,6 +206,9 @@ fn limit_cases() -> Vec<Case> {
         case(TooManyIdleFrames, &[flood(go_away(99, ErrorCode::NO_ERROR, b""))]),
         case(TooManyIdleFrames, &[flood(data(1, b"", false))]),
         case(TooManyIdleFrames, &[flood(headers(9, &[], true))]),
+        // On a stream that was reset, content is no progress, even if it ends the stream.
+        case(TooManyIdleFrames, &[flood(data(9, b"", true))]),
+        case(TooManyIdleFrames, &[flood(data(9, b"a", true))]),
         // The client resets its requests (CVE-2023-44487), or lets the server do that (CVE-2025-8671).
         case(
             TooManyResets,

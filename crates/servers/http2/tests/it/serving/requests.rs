@@ -153,6 +153,23 @@ fn the_end_of_the_input_refuses_incomplete_requests_so_that_they_are_sent_again(
 }
 
 #[test]
+fn the_end_of_the_input_cuts_off_responses_that_wait_for_a_window() {
+    let mut run = Run::settled(Config::default(), &[(4, 2)]);
+    run.feed(&request(1, "GET", true));
+    run.feed(&request(3, "GET", true));
+    run.feed(&request(5, "POST", false));
+    assert!(run.respond(1, b"abc") && run.respond(5, b"abc"));
+    run.frames();
+    run.server.end(&mut run.out);
+    let cancel = |id| (header(Kind::RST_STREAM, 0, id, 4), vec![0, 0, 0, 8]);
+    let goes = (header(Kind::GOAWAY, 0, 0, 8), vec![0, 0, 0, 5, 0, 0, 0, 0]);
+    assert_eq!(run.frames(), [cancel(1), cancel(5), goes]);
+    // A job may still end.
+    assert!(run.respond(3, b"a") && !run.respond(1, b"a"));
+    assert_eq!(run.server.open_streams(), 0);
+}
+
+#[test]
 fn a_smaller_table_of_the_client_is_acknowledged_by_all_later_responses() {
     let mut run = Run::settled(Config::default(), &[(1, 100)]);
     run.answer = Some(Vec::new());

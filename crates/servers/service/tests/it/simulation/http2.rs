@@ -21,7 +21,13 @@ use regatta_service::{
     http2::{Form, Site},
 };
 use regatta_testkit::by_tier;
-use std::{collections::VecDeque, io, ops::Range, path::Path, time::Duration};
+use std::{
+    collections::VecDeque,
+    io,
+    ops::Range,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 fn histories() -> u64 {
     by_tier(2_000, 20_000)
@@ -164,6 +170,9 @@ struct Client {
     last_stream: u32,
     /// Whether the request of that stream lacks its content.
     is_incomplete: bool,
+    /// When that request started, and when the frame started of which a part has arrived.
+    started: Option<Instant>,
+    part: Option<Instant>,
     /// The second in which each of them was complete.
     asked: Vec<u64>,
     /// The number of replies checked.
@@ -248,15 +257,17 @@ impl<R: Resource<Form>> Scenario for Http2<R> {
             if !sent.starts_with(b"PRI") && header.stream > 0 {
                 client.last_stream = header.stream;
                 client.is_incomplete = !header.has(flag::END_STREAM);
+                client.started = client.is_incomplete.then_some(now.instant);
             }
         }
         if expected.taken == expected.input.len() {
-            expected.inside = None;
+            client.part = None;
         } else if expected.taken > before {
-            expected.inside = Some(now.instant);
+            client.part = Some(now.instant);
         } else {
-            expected.inside.get_or_insert(now.instant);
+            client.part.get_or_insert(now.instant);
         }
+        expected.inside = client.part.into_iter().chain(client.started).min();
     }
 
     fn ended(&mut self, who: usize, _: Now, all: &mut [Expected]) {
