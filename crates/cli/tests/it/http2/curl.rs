@@ -9,7 +9,7 @@ fn curl(args: &[&str]) -> String {
     let output = command.args(["-sS", "-i", "--max-time", "20", "--noproxy", "*"]).args(args);
     let output = output.output().expect("curl runs (scripts/setup installs it)");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "curl {args:?}: {said}");
+    assert!(output.status.success(), "curl {:.200}: {said}", format!("{args:?}"));
     String::from_utf8(output.stdout).expect("text")
 }
 

@@ -6,6 +6,7 @@ use super::{
     state::Server,
 };
 use crate::{
+    code::ErrorCode,
     connection::reader::{Data, Reader, Use, take},
     frame::{Header, flag, write},
     rule::Rule,
@@ -24,7 +25,18 @@ impl Server {
         }
         self.uncredited += length;
         let (usage, rule) = match self.streams.get_mut(stream) {
-            None => (Use::Discard, None),
+            None => {
+                let has_written = out.is_empty();
+                if self.answered.must_reset(
+                    stream,
+                    length,
+                    header.has(flag::END_STREAM),
+                    has_written,
+                ) {
+                    write::reset(out, stream, ErrorCode::NO_ERROR);
+                }
+                (Use::Discard, None)
+            }
             Some(slot) if slot.is_whole => (Use::Discard, Some(Rule::HalfClosedStream)),
             Some(slot) => match slot.receive_window.take(length) {
                 true => (Use::Report, None),

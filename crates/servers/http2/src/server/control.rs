@@ -22,6 +22,7 @@ impl Server {
         code: u32,
     ) -> Result<Step<'static>, Rule> {
         if !self.remove(stream) {
+            self.answered.forget(stream);
             return Ok(Step::Continue);
         }
         self.count_reset()?;

@@ -6,6 +6,7 @@
 //!
 //! [`hpack::Encoder`]: crate::hpack::Encoder
 
+mod answered;
 mod config;
 mod content;
 mod control;

@@ -116,7 +116,12 @@ impl Server {
         self.reset_streams = self.reset_streams.saturating_sub(1);
         let Some(slot) = self.streams.get(stream) else { return };
         if !slot.is_whole {
-            self.reset(stream, ErrorCode::NO_ERROR, out);
+            let window = slot.receive_window.available();
+            self.remove(stream);
+            self.resets.push(stream);
+            if let Some(oldest) = self.answered.push(stream, window) {
+                write::reset(out, oldest, ErrorCode::NO_ERROR);
+            }
         } else if slot.unsent.is_none() {
             self.streams.remove(stream);
         } else {

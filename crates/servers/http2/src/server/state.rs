@@ -1,6 +1,8 @@
 //! The state of a connection. `receive` has what it receives, `respond` what it sends.
 
-use super::{MAX_RESETS, config::Config, pending::Pending, request::Summary, slot::Slot};
+use super::{
+    MAX_RESETS, answered::Answered, config::Config, pending::Pending, request::Summary, slot::Slot,
+};
 use crate::{
     code::ErrorCode,
     connection::{
@@ -31,6 +33,7 @@ pub struct Server {
     pub(super) peer: Settings,
     pub(super) streams: Streams<Slot>,
     pub(super) resets: Resets,
+    pub(super) answered: Answered,
     /// The largest stream that the client opened.
     pub(super) last_stream: u32,
     /// The last numbers that the client skipped: the first of each gap, and the one behind it.
@@ -73,6 +76,7 @@ impl Server {
             peer: Settings::default(),
             streams: Streams::new(STREAMS),
             resets: Resets::default(),
+            answered: Answered::default(),
             last_stream: 0,
             gaps: VecDeque::new(),
             send_window: Window::new(INITIAL_WINDOW),

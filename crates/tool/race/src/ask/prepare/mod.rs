@@ -99,7 +99,7 @@ pub fn built_in() -> Vec<Contender> {
     struct File {
         contender: Vec<Manifest>,
     }
-    let file: File = toml::from_str(include_str!("../../../../../races/contenders.toml"))
+    let file: File = toml::from_str(include_str!("../../../../../../races/contenders.toml"))
         .expect("the bundled manifests are right");
     let here = || env::current_dir().unwrap_or_else(|_| "/".into());
     let dir = checkout().unwrap_or_else(here);
