@@ -125,12 +125,12 @@ fn a_race_over_http2_takes_the_contenders_that_speak_it() {
     assert!(plan.contains("\"over\": \"http2\"") && plan.contains("--on-streams"), "{plan}");
     assert!(!plan.contains("does not serve"), "those that cannot are left out: {plan}");
     // Named ones must speak it.
-    let args = ["race", "hello", "--http2", "--only", "select,null", "--dry-run"];
+    let args = ["race", "hello", "--http2", "--only", "libev,null", "--dry-run"];
     let ended = course.started(course.regatta(&args)).ended().with_status(2);
-    ended.assert_printed(&["select does not serve hello over HTTP/2; these do: null"]);
-    let args = ["race", "select", "null", "--workload", "hello", "--http2", "--dry-run"];
+    ended.assert_printed(&["libev does not serve hello over HTTP/2; these do: epoll", "null"]);
+    let args = ["race", "libev", "null", "--workload", "hello", "--http2", "--dry-run"];
     let ended = course.started(course.regatta(&args)).ended().with_status(2);
-    ended.assert_printed(&["select cannot race: it does not serve hello over HTTP/2"]);
+    ended.assert_printed(&["libev cannot race: it does not serve hello over HTTP/2"]);
 }
 
 #[test]
