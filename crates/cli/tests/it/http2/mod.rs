@@ -4,4 +4,5 @@
 mod curl;
 mod drain;
 mod load;
+mod order;
 mod refusals;

@@ -16,6 +16,10 @@ pub trait Job: Send + 'static {
     /// Whether such jobs can exist. If not, no code is compiled for them.
     const EVER: bool = true;
 
+    /// Whether replies are sent in the order of their requests. If not, each is sent as soon as its job is done, and
+    /// replies that need no job do not wait for one: protocols with streams name the request in the reply.
+    const IN_ORDER: bool = true;
+
     /// The file.
     fn file(&self) -> &Arc<CStr>;
 

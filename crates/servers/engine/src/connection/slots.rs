@@ -1,9 +1,10 @@
-//! Ordered reply slots: replies are written in the order of their requests, in whatever order their
-//! jobs finish.
+//! Reply slots: replies are written in the order of their requests, in whatever order their jobs finish; or, if their
+//! protocol needs no order ([`Job::IN_ORDER`]), in the order in which they are made.
 
 use crate::{Flow, Job, JobId, connection::link::OUTPUT_FULL};
 use std::{
     collections::VecDeque,
+    mem,
     sync::{Arc, Weak},
 };
 
@@ -14,12 +15,14 @@ const MOST: usize = 64;
 #[derive(Debug)]
 pub struct Slots<J> {
     /// In the order of the requests. If there are any, the first one waits for its job, or for
-    /// [`Slots::flush`].
+    /// [`Slots::flush`]. Without an order, those that wait for jobs are only the places of their buffers.
     slots: VecDeque<Slot>,
     /// Deferred jobs that the model has not taken yet.
     jobs: VecDeque<(JobId, J)>,
     /// Number of slots that wait for their jobs.
     waiting: usize,
+    /// Without an order: what the connection does once no job is waited for.
+    at_end: Flow,
     /// Dropped with these slots, which makes every [`Slots::wanted`] stale.
     wanted: Arc<()>,
 }
@@ -37,7 +40,7 @@ struct Slot {
 impl<J> Default for Slots<J> {
     fn default() -> Self {
         let (slots, jobs) = (VecDeque::new(), VecDeque::new());
-        Slots { slots, jobs, waiting: 0, wanted: Arc::default() }
+        Slots { slots, jobs, waiting: 0, at_end: Flow::Continue, wanted: Arc::default() }
     }
 }
 
@@ -45,6 +48,15 @@ impl<J: Job> Slots<J> {
     /// Whether no reply is pending, so that new replies can be written at once.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
+    }
+
+    /// Whether a new reply must be written into [`Slots::room`]. Otherwise it can be written at once.
+    pub fn holds_back(&self) -> bool {
+        if J::IN_ORDER {
+            !self.is_empty()
+        } else {
+            self.slots.len() > self.waiting || self.is_full()
+        }
     }
 
     /// Takes the next deferred job.
@@ -61,15 +73,26 @@ impl<J: Job> Slots<J> {
     /// Finishes a job: `write` appends its reply. `write` is not called for a job of another
     /// connection, e.g. one that had the same index before.
     pub fn finish(&mut self, id: JobId, write: impl FnOnce(&mut Vec<u8>) -> Flow) {
-        if let Some(slot) = self.waiting_for(id) {
+        let Some(at) = self.slots.iter().position(|slot| slot.job == Some(id)) else { return };
+        self.waiting -= 1;
+        if !J::IN_ORDER {
+            // What is written changes the state of the connection, so it follows all that was written before.
+            self.slots.remove(at).into_iter().for_each(|slot| spare::keep(slot.reply));
+            let flow = write(self.back());
+            self.close(flow);
+        } else if let Some(slot) = self.slots.get_mut(at) {
             slot.flow = write(&mut slot.reply);
             slot.job = None;
-            self.waiting -= 1;
         }
     }
 
-    fn waiting_for(&mut self, id: JobId) -> Option<&mut Slot> {
-        self.slots.iter_mut().find(|slot| slot.job == Some(id))
+    /// The buffer behind all replies.
+    fn back(&mut self) -> &mut Vec<u8> {
+        if self.slots.back().is_none_or(|last| last.job.is_some()) {
+            self.slots.push_back(Slot { job: None, reply: spare::take(), flow: Flow::Continue });
+        }
+        let last = self.slots.len() - 1;
+        &mut self.slots[last].reply
     }
 
     /// Reserves a slot for the reply of a job.
@@ -86,10 +109,7 @@ impl<J: Job> Slots<J> {
         if self.is_full() {
             return None;
         }
-        if self.slots.back().is_none_or(|last| last.job.is_some()) {
-            self.slots.push_back(Slot { job: None, reply: spare::take(), flow: Flow::Continue });
-        }
-        self.slots.back_mut().map(|last| &mut last.reply)
+        Some(self.back())
     }
 
     /// Whether [`Slots::room`] returns `None`.
@@ -100,12 +120,18 @@ impl<J: Job> Slots<J> {
 
     /// Whether the connection closes after the last of these replies.
     pub fn is_closed(&self) -> bool {
-        self.slots.back().is_some_and(|last| last.flow != Flow::Continue)
+        let flow =
+            if J::IN_ORDER { self.slots.back().map(|last| last.flow) } else { Some(self.at_end) };
+        flow.is_some_and(|flow| flow != Flow::Continue)
     }
 
     /// Sets what the connection does after the last of these replies.
     pub fn close(&mut self, flow: Flow) {
-        if let Some(last) = self.slots.back_mut() {
+        if !J::IN_ORDER {
+            if flow != Flow::Continue {
+                self.at_end = flow;
+            }
+        } else if let Some(last) = self.slots.back_mut() {
             last.flow = flow;
         }
     }
@@ -113,6 +139,9 @@ impl<J: Job> Slots<J> {
     /// Appends the replies that are ready, in order. Replies after one that closes the connection
     /// are dropped.
     pub fn flush(&mut self, out: &mut Vec<u8>) -> Flow {
+        if !J::IN_ORDER {
+            return self.flush_ready(out);
+        }
         while let Some(Slot { reply, flow, .. }) = self.slots.pop_front_if(|s| s.job.is_none()) {
             out.extend_from_slice(&reply);
             spare::keep(reply);
@@ -120,6 +149,21 @@ impl<J: Job> Slots<J> {
                 *self = Slots::default();
                 return flow;
             }
+        }
+        Flow::Continue
+    }
+
+    /// Without an order: appends all replies that are ready.
+    fn flush_ready(&mut self, out: &mut Vec<u8>) -> Flow {
+        self.slots.retain_mut(|Slot { job, reply, .. }| {
+            if job.is_none() {
+                out.extend_from_slice(reply);
+                spare::keep(mem::take(reply));
+            }
+            job.is_some()
+        });
+        if self.is_empty() && self.is_closed() {
+            return mem::take(self).at_end;
         }
         Flow::Continue
     }
@@ -157,9 +201,11 @@ mod tests {
     use crate::Now;
     use std::{ffi::CStr, io};
 
-    struct Nothing;
+    struct Nothing<const IN_ORDER: bool>;
 
-    impl Job for Nothing {
+    impl<const IN_ORDER: bool> Job for Nothing<IN_ORDER> {
+        const IN_ORDER: bool = IN_ORDER;
+
         fn file(&self) -> &Arc<CStr> {
             unreachable!("it is not run")
         }
@@ -173,23 +219,94 @@ mod tests {
         }
     }
 
+    /// Slots that wait for this number of jobs, and the jobs.
+    fn waiting<const IN_ORDER: bool>(jobs: usize) -> (Slots<Nothing<IN_ORDER>>, Vec<JobId>) {
+        let mut slots = Slots::default();
+        (0..jobs).for_each(|_| slots.defer(Nothing));
+        let ids = std::iter::from_fn(|| slots.next_job()).map(|(id, _)| id).collect();
+        (slots, ids)
+    }
+
+    /// Writes this reply.
+    fn says(text: &str, flow: Flow) -> impl FnOnce(&mut Vec<u8>) -> Flow {
+        move |reply| {
+            reply.extend_from_slice(text.as_bytes());
+            flow
+        }
+    }
+
+    fn flushed<const IN_ORDER: bool>(slots: &mut Slots<Nothing<IN_ORDER>>) -> (String, Flow) {
+        let mut out = Vec::new();
+        let flow = slots.flush(&mut out);
+        (String::from_utf8(out).unwrap(), flow)
+    }
+
+    #[test]
+    fn in_order_a_reply_waits_for_the_job_before_it() {
+        let (mut slots, jobs) = waiting::<true>(2);
+        assert!(slots.holds_back());
+        slots.room().unwrap().push(b'c');
+        slots.finish(jobs[1], says("b", Flow::Continue));
+        assert_eq!(flushed(&mut slots), (String::new(), Flow::Continue));
+        slots.finish(jobs[0], says("a", Flow::Continue));
+        assert_eq!(flushed(&mut slots), ("abc".to_owned(), Flow::Continue));
+        assert!(slots.is_empty() && !slots.holds_back());
+    }
+
+    #[test]
+    fn without_an_order_replies_are_sent_as_they_are_made() {
+        let (mut slots, jobs) = waiting::<false>(3);
+        assert!(!slots.holds_back(), "what needs no job does not wait");
+        slots.finish(jobs[1], says("b", Flow::Continue));
+        assert!(slots.holds_back(), "it must not come before what is ready");
+        slots.room().unwrap().push(b'x');
+        slots.defer(Nothing);
+        slots.finish(jobs[0], says("a", Flow::Continue));
+        slots.finish(jobs[0], says("twice", Flow::Continue));
+        assert_eq!(flushed(&mut slots), ("bxa".to_owned(), Flow::Continue));
+        assert!(!slots.holds_back() && !slots.is_empty());
+        slots.finish(jobs[2], says("c", Flow::Continue));
+        assert_eq!(flushed(&mut slots), ("c".to_owned(), Flow::Continue));
+        let (last, _) = slots.next_job().unwrap();
+        slots.finish(last, says("d", Flow::Continue));
+        assert_eq!(flushed(&mut slots), ("d".to_owned(), Flow::Continue));
+        assert!(slots.is_empty());
+    }
+
+    #[test]
+    fn without_an_order_a_connection_closes_after_all_jobs() {
+        let (mut slots, jobs) = waiting::<false>(2);
+        slots.finish(jobs[1], says("b", Flow::Close));
+        assert!(slots.is_closed() && slots.holds_back() && slots.room().is_none());
+        assert_eq!(flushed(&mut slots), ("b".to_owned(), Flow::Continue));
+        slots.finish(jobs[0], says("a", Flow::Continue));
+        assert_eq!(flushed(&mut slots), ("a".to_owned(), Flow::Close));
+        assert!(slots.is_empty() && !slots.is_closed());
+    }
+
+    #[test]
+    fn without_an_order_the_jobs_are_limited_too() {
+        let (mut slots, jobs) = waiting::<false>(MOST);
+        assert!(slots.holds_back() && slots.room().is_none());
+        slots.finish(jobs[5], says("a", Flow::Continue));
+        assert_eq!(flushed(&mut slots), ("a".to_owned(), Flow::Continue));
+        assert!(!slots.holds_back() && !slots.is_full());
+    }
+
     #[test]
     fn the_jobs_the_bytes_and_an_end_are_each_enough_to_fill_the_slots() {
-        let mut jobs = Slots::default();
-        (1..MOST).for_each(|_| jobs.defer(Nothing));
+        let (mut jobs, _) = waiting::<true>(MOST - 1);
         assert!(!jobs.is_full());
         jobs.defer(Nothing);
         assert!(jobs.is_full() && jobs.room().is_none());
 
-        let mut bytes = Slots::default();
-        bytes.defer(Nothing);
+        let (mut bytes, _) = waiting::<true>(1);
         bytes.room().unwrap().resize(OUTPUT_FULL - 1, 0);
         assert!(!bytes.is_full());
         bytes.room().unwrap().push(0);
         assert!(bytes.is_full() && bytes.room().is_none());
 
-        let mut closed = Slots::default();
-        closed.defer(Nothing);
+        let (mut closed, _) = waiting::<true>(1);
         closed.close(Flow::Close);
         assert!(closed.is_full() && closed.room().is_none());
     }

@@ -21,6 +21,7 @@ pub struct StreamJob<J> {
 
 impl<J: Job> Job for StreamJob<J> {
     const EVER: bool = J::EVER;
+    const IN_ORDER: bool = false;
 
     fn file(&self) -> &Arc<CStr> {
         self.job.file()

@@ -48,7 +48,7 @@ impl<S: Service> Connection<S> {
         let mut consumed = 0;
         loop {
             let reply = match &mut self.slots {
-                Some(slots) if S::Job::EVER && !slots.is_empty() => match slots.room() {
+                Some(slots) if S::Job::EVER && slots.holds_back() => match slots.room() {
                     Some(reply) => reply,
                     None => return (consumed, Halt::Full),
                 },
