@@ -39,13 +39,10 @@ impl Http2Asks {
             return Err(format!("the workload {name} is not one of HTTP"));
         };
         match asks {
-            HttpAsks::Hello { .. } | HttpAsks::Requests(_) | HttpAsks::File(_) => {
-                Ok(Http2Asks { asks: asks.clone(), over_tls, is_canned: false })
-            }
-            HttpAsks::Hash { .. } => Err(format!(
-                "the workload {name} writes another salt into each request, which compressed headers do \
-                 not permit yet"
-            )),
+            HttpAsks::Hello { .. }
+            | HttpAsks::Hash { .. }
+            | HttpAsks::Requests(_)
+            | HttpAsks::File(_) => Ok(Http2Asks { asks: asks.clone(), over_tls, is_canned: false }),
             HttpAsks::CannedHello { .. } | HttpAsks::EchoOf(_) => {
                 Err(format!("the workload {name} compares replies of HTTP/1.1 byte for byte"))
             }
@@ -64,12 +61,13 @@ impl Asks for Http2Asks {
         let Speech::Own(http) = self.asks.compile(order)? else {
             unreachable!("adopted workloads do not compare replies byte for byte")
         };
-        let (script, mut kinds, of) = http.into_parts();
+        let (script, mut kinds, of, salted) = http.into_parts();
         for kind in kinds.iter_mut().filter(|_| self.is_canned) {
             kind.content = Content::Clock { within: ANY_TIME };
         }
-        let requests = Requests::compile(&script, self.over_tls);
-        Ok(Speech::Own(Dialect2 { script, kinds, of, requests, pipeline: order.pipeline as u32 }))
+        let requests = Requests::compile(&script, self.over_tls, salted);
+        let pipeline = order.pipeline as u32;
+        Ok(Speech::Own(Dialect2 { script, kinds, of, requests, pipeline }))
     }
 
     fn text(&self) -> Option<&str> {
@@ -92,6 +90,10 @@ impl Asks for Http2Asks {
         // As over HTTP/1.1, nothing needs to be known of a content that a built-in workload checks.
         let seen = if self.text().is_some() { sample::reply_with_content } else { sample::reply };
         Some(Sample { asks, seen, is_only: http.is_only })
+    }
+
+    fn with_n(&self, n: u32) -> Option<Self> {
+        self.asks.with_n(n).map(|asks| Http2Asks { asks, ..self.clone() })
     }
 
     fn with_heads(&self, heads: Heads) -> Option<Self> {

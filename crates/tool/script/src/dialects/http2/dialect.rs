@@ -1,15 +1,22 @@
 //! HTTP/2 as the load sees it.
 
-use super::{requests::Requests, talk::ConnectionState, thread_state::ThreadState};
+use super::{places::Place, requests::Requests, talk::ConnectionState, thread_state::ThreadState};
 use crate::{
     cursor::Cursor,
     dialect::{At, Dialect, Heard, Turn, Unanswered},
-    dialects::http::{Expected, reply::partial_reply::SHOWN},
+    dialects::http::{
+        Expected,
+        reply::{
+            partial_reply::SHOWN,
+            salted::{Answers, Salts},
+        },
+    },
     script::Script,
     text::cut,
     time::Nanos,
 };
 use regatta_record::Exchange;
+use std::borrow::Cow;
 
 /// Exchanges over HTTP/2 and their expected responses.
 #[derive(Debug)]
@@ -35,8 +42,15 @@ impl Dialect2 {
 
     /// A request, for people.
     #[cold]
-    pub(super) fn request_in_words(&self, exchange: u32) -> String {
-        cut(self.script.request(exchange), SHOWN).replacen(" HTTP/1.1\\r", " HTTP/2\\r", 1)
+    pub(super) fn request_in_words(&self, of: &Place, salts: &Salts) -> String {
+        let request = self.script.request(of.exchange);
+        in_words(cut(
+            &match self.requests.salted() {
+                None => Cow::from(request),
+                Some(salted) => salted.request(request, salted.salt(of.index, salts)).into(),
+            },
+            SHOWN,
+        ))
     }
 
     /// Implements [`Dialect::receive`]: input that the client end needs again is kept.
@@ -64,6 +78,12 @@ impl Dialect2 {
     }
 }
 
+/// A request in the form of HTTP/1.1, with its true version.
+#[cold]
+fn in_words(request: String) -> String {
+    request.replacen(" HTTP/1.1\\r", " HTTP/2\\r", 1)
+}
+
 impl Dialect for Dialect2 {
     type ThreadState = ThreadState;
     type ConnectionState = ConnectionState;
@@ -76,7 +96,7 @@ impl Dialect for Dialect2 {
     }
 
     fn desk(&self, wall: fn() -> Nanos) -> ThreadState {
-        ThreadState::new(wall)
+        ThreadState::new(wall, self.requests.salted().is_some().then(Answers::new))
     }
 
     fn tolerate(&self, desk: &mut ThreadState) {
@@ -87,8 +107,27 @@ impl Dialect for Dialect2 {
         desk.statuses()
     }
 
-    fn talk(&self, _: u32) -> ConnectionState {
-        ConnectionState::new(self.pipeline)
+    fn talk(&self, number: u32) -> ConnectionState {
+        ConnectionState::new(self.pipeline, Salts::of(number))
+    }
+
+    fn renew(&self, talk: &mut ConnectionState, _: u32) {
+        let mut salts = std::mem::take(&mut talk.salts);
+        salts.renew();
+        *talk = ConnectionState::new(self.pipeline, salts);
+    }
+
+    fn verify(
+        &self,
+        desk: &mut ThreadState,
+        is_late: &dyn Fn() -> bool,
+        wrong: &mut dyn FnMut(Exchange),
+    ) {
+        if let (Some(salted), Some(answers)) = (self.requests.salted(), &mut desk.answers) {
+            salted.verify(&self.script, answers, is_late, &mut |exchange| {
+                wrong(Exchange { sent: in_words(exchange.sent), ..exchange });
+            });
+        }
     }
 
     #[inline]
@@ -112,9 +151,9 @@ impl Dialect for Dialect2 {
     }
 
     fn early(&self, talk: &ConnectionState) -> Option<Exchange> {
-        let (_, exchange) = talk.held?;
+        let (_, place) = talk.held?;
         Some(Exchange {
-            sent: self.request_in_words(exchange?),
+            sent: self.request_in_words(talk.places.get(place?), &talk.salts),
             expected: "nothing yet: the last byte of the request had not been sent".into(),
             received: "a complete response".into(),
             reply_index: 0,
@@ -197,7 +236,7 @@ impl Dialect for Dialect2 {
         let place = talk.places.begun()?;
         let expected = self.expected(place.exchange);
         Some(Exchange {
-            sent: self.request_in_words(place.exchange),
+            sent: self.request_in_words(place, &talk.salts),
             expected: expected.in_words(self.script.reply(place.exchange)),
             received: format!("the status {} and a part of the content", place.reply.status),
             reply_index: 0,

@@ -13,6 +13,8 @@ pub(super) struct Place {
     pub stream: u32,
     /// Its exchange.
     pub exchange: u32,
+    /// Number of requests before it on its connection.
+    pub index: u32,
     /// What has arrived of its response.
     pub reply: Reply,
     /// Its position in the load's ring.
@@ -57,13 +59,14 @@ impl Places {
 
     /// Uses [`Places::next_free`] for a request.
     #[inline]
-    pub fn start(&mut self, stream: u32, exchange: u32) {
+    pub fn start(&mut self, stream: u32, exchange: u32, index: u32) {
         let Some(place) = self.free.pop() else { return };
         let position = self.next;
         self.ring[position as usize] = place;
         self.next = self.after(position);
         let slot = &mut self.places[place as usize];
-        (slot.stream, slot.exchange, slot.position) = (stream, exchange, position);
+        (slot.stream, slot.exchange, slot.index) = (stream, exchange, index);
+        slot.position = position;
     }
 
     /// The place of a stream, unless its request has ended.
@@ -72,9 +75,9 @@ impl Places {
         self.places.get_mut(place as usize).filter(|slot| slot.stream == stream)
     }
 
-    /// The exchange of a place.
-    pub fn exchange(&self, place: u32) -> u32 {
-        self.places[place as usize].exchange
+    /// A place.
+    pub fn get(&self, place: u32) -> &Place {
+        &self.places[place as usize]
     }
 
     /// The place at a position of the ring whose request is on a stream, and the stream.
@@ -121,7 +124,7 @@ mod tests {
         let (mut next, mut stream, mut open) = (0, 1, Vec::new());
         for step in 0_usize..200 {
             while let Some(place) = places.next_free() {
-                places.start(stream, 0);
+                places.start(stream, 0, 0);
                 ring[next] = Some(stream);
                 next = (next + 1) % 4;
                 open.push((place, stream));

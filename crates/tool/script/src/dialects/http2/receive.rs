@@ -8,7 +8,9 @@ use super::{
 };
 use crate::{
     dialect::Unanswered,
-    dialects::http::reply::{criteria::Criteria, expected::Digest, partial_reply::SHOWN},
+    dialects::http::reply::{
+        criteria::Criteria, expected::Digest, partial_reply::SHOWN, salted::Answer,
+    },
     text::cut,
     time::Nanos,
 };
@@ -80,7 +82,7 @@ impl Dialect2 {
                         talk.answered.push_back(place);
                         talk.resumes = Some(rest.len());
                     }
-                    self.wrong(talk.places.exchange(place), received)
+                    self.wrong(talk, place, received)
                 }
             };
             exchange.reply_index = right.into();
@@ -89,10 +91,11 @@ impl Dialect2 {
     }
 
     #[cold]
-    fn wrong(&self, exchange: u32, received: String) -> Box<Exchange> {
+    fn wrong(&self, talk: &ConnectionState, place: u32, received: String) -> Box<Exchange> {
+        let place = talk.places.get(place);
         Box::new(Exchange {
-            sent: self.request_in_words(exchange),
-            expected: self.expected(exchange).in_words(self.script.reply(exchange)),
+            sent: self.request_in_words(place, &talk.salts),
+            expected: self.expected(place.exchange).in_words(self.script.reply(place.exchange)),
             received,
             reply_index: 0,
         })
@@ -104,7 +107,7 @@ impl Dialect2 {
         let frame = talk.client.last_frame();
         let concerned = |stream: &Stream| frame.is_some_and(|frame| frame.stream == stream.id);
         let sent = talk.client.pending().find(concerned).map_or(String::new(), |stream| {
-            self.request_in_words(talk.places.exchange(stream.place))
+            self.request_in_words(talk.places.get(stream.place), &talk.salts)
         });
         let received = match input.starts_with(b"HTTP/1.") {
             true => {
@@ -201,15 +204,22 @@ impl Reader<'_> {
         }
         slot.stream = 0;
         self.desk.count(status);
-        let (exchange, fault) = (slot.exchange, slot.reply.end(self.criteria(slot.exchange)));
+        let (exchange, index) = (slot.exchange, slot.index);
+        let fault = slot.reply.end(self.criteria(exchange));
         talk.forget_content(stream.id);
         if let Some((held, early)) = &mut talk.held
             && *held == stream.id
         {
-            *early = Some(exchange);
+            *early = Some(place);
         }
         match fault {
             None => {
+                if let (Some(salt), Some(answers)) =
+                    (self.dialect.requests.salt(index, &talk.salts), &mut self.desk.answers)
+                {
+                    let digest = self.answer.get();
+                    answers.keep(Answer { salt, exchange, reply: index, digest });
+                }
                 talk.answered.push_back(place);
                 Seen::Right
             }

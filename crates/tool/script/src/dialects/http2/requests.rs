@@ -5,7 +5,10 @@
 //! not change and the blocks are the same on all connections. If the server permits a smaller table
 //! than that, a connection uses none.
 
-use crate::script::Script;
+use crate::{
+    dialects::http::reply::salted::{self, Salted, Salts},
+    script::Script,
+};
 use regatta_http2::{
     frame::{Header, Kind, MIN_MAX_SIZE, flag, write},
     hpack::{Encoder, Indexing},
@@ -31,6 +34,8 @@ pub(super) struct Requests {
     bytes: Vec<u8>,
     requests: Vec<Request>,
     common: Common,
+    /// How requests get their salts, if each has its own.
+    salted: Option<Salted>,
 }
 
 /// The fields that all requests have in common, in each form.
@@ -50,6 +55,8 @@ struct Request {
     rest: Range<usize>,
     content: Range<usize>,
     is_head: bool,
+    /// Offset of its salt from the start of `lead`, if it has one.
+    salt: Option<usize>,
 }
 
 /// The state of the server's table for requests, on one connection.
@@ -76,14 +83,17 @@ impl Table {
 }
 
 impl Requests {
-    /// Compiles the requests of a closed script, before its repeated tail.
-    pub fn compile(script: &Script, over_tls: bool) -> Self {
+    /// Compiles the requests of a closed script, before its repeated tail. With `salted`, each path has the
+    /// placeholder of a salt.
+    pub fn compile(script: &Script, over_tls: bool, salted: Option<Salted>) -> Self {
+        let are_salted = salted.is_some();
         let parsed: Vec<Parsed<'_>> =
             (0..script.count()).map(|i| Parsed::of(script.request(i), over_tls)).collect();
-        let common = common(&parsed);
+        let common = common(&parsed, are_salted);
         let mut bytes = Vec::new();
-        let requests = parsed.iter().map(|parsed| parsed.compile(&common, &mut bytes)).collect();
-        Requests { requests, bytes, common: Common::of(&common) }
+        let requests =
+            parsed.iter().map(|parsed| parsed.compile(&common, are_salted, &mut bytes)).collect();
+        Requests { requests, bytes, common: Common::of(&common), salted }
     }
 
     /// The content of a request.
@@ -98,9 +108,27 @@ impl Requests {
         self.requests[exchange as usize].is_head
     }
 
-    /// Appends the HEADERS frame of a request, and CONTINUATION frames if it is long.
-    pub fn write_head(&self, exchange: u32, stream: u32, table: &mut Table, out: &mut Vec<u8>) {
-        let Request { lead, rest, content, .. } = &self.requests[exchange as usize];
+    /// How requests get their salts, if each has its own.
+    pub fn salted(&self) -> Option<&Salted> {
+        self.salted.as_ref()
+    }
+
+    /// The salt of a request, from the number of requests before it on its connection.
+    #[inline]
+    pub fn salt(&self, index: u32, salts: &Salts) -> Option<u64> {
+        self.salted.as_ref().map(|salted| salted.salt(index, salts))
+    }
+
+    /// Appends the HEADERS frame of a request, and CONTINUATION frames if it is long. `salt` is written over its
+    /// placeholder, if the request has one.
+    pub fn write_head(
+        &self,
+        exchange: u32,
+        (stream, salt): (u32, Option<u64>),
+        table: &mut Table,
+        out: &mut Vec<u8>,
+    ) {
+        let Request { lead, rest, content, salt: place, .. } = &self.requests[exchange as usize];
         let (update, common) = match *table {
             Table::Empty => (&[][..], &self.common.inserting),
             Table::Filled => (&[][..], &self.common.indexed),
@@ -115,12 +143,23 @@ impl Requests {
         let length: usize = parts.iter().map(|part| part.len()).sum();
         let ends = content.is_empty();
         if length > MIN_MAX_SIZE as usize {
-            let block = parts.concat();
+            let mut block = parts.concat();
+            place_salt(&mut block[update.len()..], *place, salt);
             return write::headers(out, |_| (), (stream, ends), &block, MIN_MAX_SIZE);
         }
         let flags = flag::END_HEADERS | if ends { flag::END_STREAM } else { 0 };
         Header { length: length as u32, kind: Kind::HEADERS, flags, stream }.write(out);
+        let start = out.len() + update.len();
         parts.iter().for_each(|part| out.extend_from_slice(part));
+        place_salt(&mut out[start..], *place, salt);
+    }
+}
+
+/// Writes a salt over its placeholder in a field block.
+#[inline]
+fn place_salt(block: &mut [u8], place: Option<usize>, salt: Option<u64>) {
+    if let Some((at, salt)) = place.zip(salt) {
+        block[at..][..salted::DIGITS].copy_from_slice(&salted::digits(salt));
     }
 }
 
@@ -145,14 +184,16 @@ fn encode<'f>(
     encoder.encode(fields.map(|(name, value)| (&name[..], &value[..], indexing)), out);
 }
 
-/// The fields that all requests have, pseudo-header fields first, as many as the table holds.
-fn common(requests: &[Parsed<'_>]) -> Vec<Field> {
+/// The fields that all requests have, pseudo-header fields first, as many as the table holds. Paths with salts differ.
+fn common(requests: &[Parsed<'_>], are_salted: bool) -> Vec<Field> {
     let Some((first, others)) = requests.split_first() else { return Vec::new() };
     let mut left = TABLE as usize;
     let mut common = first.fields.clone();
     common.retain(|field| {
         let size = field.0.len() + field.1.len() + OVERHEAD;
-        let is_common = size <= left && others.iter().all(|request| request.fields.contains(field));
+        let is_common = size <= left
+            && !(are_salted && field.0 == b":path")
+            && others.iter().all(|request| request.fields.contains(field));
         left -= if is_common { size } else { 0 };
         is_common
     });
@@ -201,7 +242,7 @@ impl<'s> Parsed<'s> {
     }
 
     /// Appends the field blocks and the content.
-    fn compile(&self, common: &[Field], bytes: &mut Vec<u8>) -> Request {
+    fn compile(&self, common: &[Field], is_salted: bool, bytes: &mut Vec<u8>) -> Request {
         let mut left = common.to_vec();
         let own: Vec<&Field> = self.fields.iter().filter(|field| !take(&mut left, field)).collect();
         let is_pseudo = |field: &&&Field| field.0.starts_with(b":");
@@ -209,7 +250,10 @@ impl<'s> Parsed<'s> {
         // only to the static one.
         let mut part = |fields: Vec<&Field>| {
             let start = bytes.len();
-            encode(&mut Encoder::default(), fields, Indexing::Without, bytes);
+            // In Huffman codes, the place of a salt depends on its digits.
+            let encoder = Encoder::default();
+            let mut encoder = if is_salted { encoder.plain() } else { encoder };
+            encode(&mut encoder, fields, Indexing::Without, bytes);
             start..bytes.len()
         };
         let lead = part(own.iter().filter(is_pseudo).copied().collect());
@@ -217,7 +261,9 @@ impl<'s> Parsed<'s> {
         let start = bytes.len();
         bytes.extend_from_slice(self.content);
         let is_head = self.fields.first().is_some_and(|(_, method)| method == b"HEAD");
-        Request { lead, rest, content: start..bytes.len(), is_head }
+        let salt = memchr::memmem::find(&bytes[lead.clone()], salted::PLACE.as_bytes());
+        let salt = salt.filter(|_| is_salted);
+        Request { lead, rest, content: start..bytes.len(), is_head, salt }
     }
 }
 

@@ -5,7 +5,7 @@ use super::{
     places::Places,
     requests::{Requests, Table},
 };
-use crate::{dialect::Unanswered, time::Nanos};
+use crate::{dialect::Unanswered, dialects::http::reply::salted::Salts, time::Nanos};
 use regatta_http2::{
     ErrorCode,
     client::{Client, Config, NotStarted, Request},
@@ -37,6 +37,8 @@ pub struct ConnectionState {
     /// Requests that were started since the cursor was moved, and on this connection.
     started: u32,
     started_ever: u32,
+    /// The salts of its requests.
+    pub(super) salts: Salts,
     /// Received bytes that the client end needs again.
     pub(super) unread: Vec<u8>,
     /// Places whose response is complete and that the load has not counted yet.
@@ -55,7 +57,7 @@ pub struct ConnectionState {
     pub(super) since: Option<Nanos>,
     /// The stream whose request was completed last, and the length of `out` at its end.
     ended: Option<(u32, usize)>,
-    /// The stream of the request whose last byte is held back, and its exchange if it was answered
+    /// The stream of the request whose last byte is held back, and its place if it was answered
     /// nevertheless.
     pub(super) held: Option<(u32, Option<u32>)>,
 }
@@ -71,7 +73,7 @@ struct Sending {
 
 impl ConnectionState {
     /// For a new connection with at most this many requests in flight.
-    pub(super) fn new(most: u32) -> Self {
+    pub(super) fn new(most: u32, salts: Salts) -> Self {
         let config = Config { max_streams: most.clamp(1, 1 << 16), ..Config::default() };
         ConnectionState {
             client: Client::new(config).expect("all settings are in their range"),
@@ -84,6 +86,7 @@ impl ConnectionState {
             may_send: false,
             started: 0,
             started_ever: 0,
+            salts,
             unread: Vec::new(),
             answered: VecDeque::new(),
             unanswered: VecDeque::new(),
@@ -142,8 +145,9 @@ impl ConnectionState {
             Request { place, is_head: requests.is_head(exchange), content: content.len() as u64 };
         match self.client.start(request) {
             Ok(stream) => {
-                requests.write_head(exchange, stream, &mut self.table, &mut self.out);
-                self.places.start(stream, exchange);
+                let salt = requests.salt(self.started_ever, &self.salts);
+                requests.write_head(exchange, (stream, salt), &mut self.table, &mut self.out);
+                self.places.start(stream, exchange, self.started_ever);
                 if content.is_empty() {
                     self.ended = Some((stream, self.out.len()));
                 } else {
@@ -153,7 +157,7 @@ impl ConnectionState {
             }
             Err(NotStarted::TooMany) => return false,
             Err(NotStarted::Closing | NotStarted::Exhausted) => {
-                self.places.start(0, exchange);
+                self.places.start(0, exchange, self.started_ever);
                 self.unanswered.push_back((place, Unanswered::NotProcessed));
             }
         }

@@ -1,6 +1,9 @@
 //! State that a load thread keeps for all of its connections.
 
-use crate::{dialects::http::reply::thread_state::STATUSES, time::Nanos};
+use crate::{
+    dialects::http::reply::{salted::Answers, thread_state::STATUSES},
+    time::Nanos,
+};
 
 /// Counts of statuses, and what checks need.
 #[derive(Debug)]
@@ -13,12 +16,14 @@ pub struct ThreadState {
     pub(super) tolerates: bool,
     /// The lowest number of streams that a server permitted.
     pub(super) lowest_limit: u32,
+    /// Answers to be verified after the load has ended, if the workload has such answers.
+    pub(super) answers: Option<Answers>,
 }
 
 impl ThreadState {
-    pub(super) fn new(wall: fn() -> Nanos) -> Self {
+    pub(super) fn new(wall: fn() -> Nanos, answers: Option<Answers>) -> Self {
         let statuses = Box::new([0; STATUSES]);
-        ThreadState { wall, statuses, tolerates: false, lowest_limit: u32::MAX }
+        ThreadState { wall, statuses, tolerates: false, lowest_limit: u32::MAX, answers }
     }
 
     /// Counts a response with this status.

@@ -56,11 +56,13 @@ impl Http {
         Http { script, kinds, of, salted: None }
     }
 
-    /// The script, the expectation of each request or step of the workload, and the index in them of each
-    /// exchange's expectation.
-    pub(in crate::dialects) fn into_parts(self) -> (Script, Vec<Expected>, Vec<u16>) {
-        let Http { script, kinds, of, salted: _ } = self;
-        (script, kinds, of)
+    /// The script, the expectation of each request or step of the workload, the index in them of each exchange's
+    /// expectation, and how requests get their salts.
+    pub(in crate::dialects) fn into_parts(
+        self,
+    ) -> (Script, Vec<Expected>, Vec<u16>, Option<Salted>) {
+        let Http { script, kinds, of, salted } = self;
+        (script, kinds, of, salted)
     }
 
     /// Returns the same dialect, with a salt in each request.

@@ -8,10 +8,10 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 use regatta_record::Exchange;
 
 /// Number of hexadecimal digits of a salt.
-pub(super) const DIGITS: usize = 16;
+pub(in crate::dialects) const DIGITS: usize = 16;
 
 /// Placeholder of a salt in a script.
-pub(in crate::dialects::http) const PLACE: &str = "0000000000000000";
+pub(in crate::dialects) const PLACE: &str = "0000000000000000";
 
 /// Maximum number of answers that a load thread keeps: 3 MiB. Of more answers it keeps a random sample,
 /// and the server cannot know which replies are in it.
@@ -22,7 +22,7 @@ const FEWEST_VERIFIED: usize = 64;
 
 /// How requests get their salts, and how answers are verified.
 #[derive(Debug)]
-pub(in crate::dialects::http) struct Salted {
+pub(in crate::dialects) struct Salted {
     pub seed: u64,
     /// Number of rounds that each request asks for.
     pub n: u32,
@@ -33,7 +33,7 @@ pub(in crate::dialects::http) struct Salted {
 
 /// The salts of a connection's slot.
 #[derive(Debug, Default)]
-pub(in crate::dialects::http) struct Salts {
+pub(in crate::dialects) struct Salts {
     /// Number of the slot, over all threads and processes.
     slot: u32,
     /// Number of earlier connections in the slot.
@@ -133,7 +133,7 @@ impl Salted {
 
 /// A received answer.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::dialects::http) struct Answer {
+pub(in crate::dialects) struct Answer {
     pub salt: u64,
     /// Its exchange in the script.
     pub exchange: u32,
@@ -144,7 +144,7 @@ pub(in crate::dialects::http) struct Answer {
 
 /// The answers that a load thread keeps.
 #[derive(Debug)]
-pub(in crate::dialects::http) struct Answers {
+pub(in crate::dialects) struct Answers {
     kept: Vec<Answer>,
     /// Number of answers received.
     seen: u64,
@@ -187,7 +187,7 @@ fn mixed(x: u64) -> u64 {
 }
 
 /// Formats a salt as it is sent.
-fn digits(salt: u64) -> [u8; DIGITS] {
+pub(in crate::dialects) fn digits(salt: u64) -> [u8; DIGITS] {
     std::array::from_fn(|i| b"0123456789abcdef"[(salt >> (60 - 4 * i) & 15) as usize])
 }
 

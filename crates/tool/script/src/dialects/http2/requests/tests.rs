@@ -50,7 +50,7 @@ fn expected(i: u32) -> Vec<(String, String)> {
 
 #[test]
 fn every_form_of_a_request_has_the_same_fields() {
-    let requests = Requests::compile(&script(), true);
+    let requests = Requests::compile(&script(), true, None);
     let (mut table, mut decoder) = (Table::Empty, Decoder::new(1 << 16));
     let mut lengths = Vec::new();
     for (nth, i) in [3, 0, 1, 2, 3, 0, 1].into_iter().enumerate() {
@@ -59,7 +59,7 @@ fn every_form_of_a_request_has_the_same_fields() {
             decoder.set_limit(100);
         }
         let mut frame = Vec::new();
-        requests.write_head(i, 7, &mut table, &mut frame);
+        requests.write_head(i, (7, None), &mut table, &mut frame);
         let mut found = fields(&frame, &mut decoder);
         let regular = found.iter().position(|(name, _)| !name.starts_with(':')).unwrap();
         assert!(found[..regular].iter().all(|(name, _)| name.starts_with(':')), "{found:?}");
@@ -82,9 +82,9 @@ fn a_long_head_is_continued() {
     script.push(get(1).as_bytes(), b"");
     script.push(get(2).as_bytes(), b"");
     script.close(1).unwrap();
-    let requests = Requests::compile(&script, false);
+    let requests = Requests::compile(&script, false, None);
     let mut frames = Vec::new();
-    requests.write_head(1, 1, &mut Table::Empty, &mut frames);
+    requests.write_head(1, (1, None), &mut Table::Empty, &mut frames);
     let first = Header::read(frames.first_chunk().unwrap());
     assert_eq!((first.length, first.kind), (MIN_MAX_SIZE, Kind::HEADERS));
     assert!(first.has(flag::END_STREAM) && !first.has(flag::END_HEADERS));
@@ -102,10 +102,10 @@ fn the_content_of_a_chunked_request_is_sent_without_its_chunk() {
         let mut script = Script::new(Conversations::Each(1));
         script.push(format!("{head}{body}").as_bytes(), b"");
         script.close(1).unwrap();
-        let requests = Requests::compile(&script, false);
+        let requests = Requests::compile(&script, false, None);
         assert_eq!(requests.content(0), content.as_bytes());
         let mut frame = Vec::new();
-        requests.write_head(0, 1, &mut Table::default(), &mut frame);
+        requests.write_head(0, (1, None), &mut Table::default(), &mut frame);
         let fields = fields(&frame, &mut Decoder::new(1 << 16));
         assert!(
             !fields.iter().any(|(name, _)| name.contains("transfer") || name.contains("length"))
