@@ -18,8 +18,8 @@ use std::{fs::File, io::Read, path::PathBuf};
 #[command(next_help_heading = "HTTP request and expected reply")]
 pub struct HttpArgs {
     /// Speak HTTP/2: over http:// with prior knowledge (h2c), over https:// by ALPN. --pipeline is the
-    /// number of streams on each connection. Not with the workload hash, with --slow, and, if a
-    /// workload file has steps, with a --pipeline above 1
+    /// number of streams on each connection. Not with --slow, and, if a workload file has steps, not
+    /// with a --pipeline above 1
     #[arg(long)]
     http2: bool,
     /// The method. Default: GET
