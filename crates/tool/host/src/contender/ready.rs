@@ -186,6 +186,24 @@ fn ask(mut stream: TcpStream, probe: &ReadinessProbe, deadline: Instant) -> io::
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::{net::TcpListener, thread};
+
+    /// Its first line has no end.
+    #[test]
+    fn an_answer_is_judged_when_the_server_closes() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let _ = stream.read(&mut [0; 4096]).unwrap();
+            stream.write_all(b"HTTP/1.1 503 Busy").unwrap();
+        });
+        let probe = readiness_probe("/up", &address.to_string()).unwrap();
+        let stream = TcpStream::connect(address).unwrap();
+        let answer = ask(stream, &probe, Instant::now() + Duration::from_secs(10)).unwrap();
+        assert_eq!(answer, Answer::NotReady("\"HTTP/1.1 503 Busy\"".into()));
+        server.join().unwrap();
+    }
 
     #[test]
     fn ready_is_tcp_or_a_path() {
