@@ -186,6 +186,29 @@ fn ask(mut stream: TcpStream, probe: &ReadinessProbe, deadline: Instant) -> io::
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::{net::TcpListener, thread};
+
+    /// An answer without an end, unless the server closes.
+    fn answered(answer: &[u8], is_all: bool) -> Answer {
+        let text = String::from_utf8_lossy(answer).into_owned();
+        if is_all { Answer::NotReady(text) } else { Answer::Begun }
+    }
+
+    #[test]
+    fn an_answer_is_judged_when_the_server_closes() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.read_exact(&mut [0; 3]).unwrap();
+            stream.write_all(b"busy").unwrap();
+        });
+        let probe = ReadinessProbe { asks: b"up?".into(), what: "up?".into(), answered };
+        let stream = TcpStream::connect(address).unwrap();
+        let answer = ask(stream, &probe, Instant::now() + Duration::from_secs(10)).unwrap();
+        assert_eq!(answer, Answer::NotReady("busy".into()));
+        server.join().unwrap();
+    }
 
     #[test]
     fn ready_is_tcp_or_a_path() {

@@ -35,13 +35,17 @@ impl Drop for Aside {
 
 /// Moves the calling thread. Returns whether it was moved.
 fn move_to(now: &CpuSet, server: &[u32], load: &[u32]) -> bool {
+    cpus_aside(now, server, load).is_some_and(|set| sched_setaffinity(None, &set).is_ok())
+}
+
+/// The CPUs to move to, of those that the thread may use `now`.
+fn cpus_aside(now: &CpuSet, server: &[u32], load: &[u32]) -> Option<CpuSet> {
     if load.is_empty() {
-        return false;
+        return None;
     }
     let of_nobody = without(now, &[server, load].concat());
     let not_of_server = without(now, server);
-    let mut candidates = [of_nobody, not_of_server].into_iter().filter(|set| set.count() > 0);
-    candidates.next().is_some_and(|set| sched_setaffinity(None, &set).is_ok())
+    [of_nobody, not_of_server].into_iter().find(|set| set.count() > 0)
 }
 
 fn without(now: &CpuSet, cpus: &[u32]) -> CpuSet {
@@ -67,6 +71,16 @@ mod tests {
     fn the_servers_cpus_are_left_out() {
         assert_eq!(without(&set(&[0, 1, 2, 3]), &[0, 2, 9_999]), set(&[1, 3]));
         assert_eq!(without(&set(&[0]), &[0]).count(), 0);
+    }
+
+    #[test]
+    fn cpus_of_nobody_come_before_those_of_the_load() {
+        let all = set(&[0, 1, 2, 3]);
+        let of = |server: &[u32], load: &[u32]| cpus_aside(&all, server, load);
+        assert_eq!(of(&[0], &[1, 2]), Some(set(&[3])));
+        assert_eq!(of(&[0, 3], &[1, 2]), Some(set(&[1, 2])));
+        assert_eq!(of(&[0, 1, 2, 3], &[1, 2]), None);
+        assert_eq!(of(&[0], &[]), None, "the load is not pinned");
     }
 
     #[test]

@@ -228,6 +228,19 @@ mod tests {
     }
 
     #[test]
+    fn each_part_of_a_window_has_its_own_usage() {
+        let mut window = UsageWindow::of(ObservedProcesses::tree(std::process::id()));
+        window.before();
+        let of_group = |ms: u64| Some(clocks(Instant::now(), None, Some(ms)));
+        (window.opened, window.closed) = (of_group(1_000), of_group(1_100));
+        window.laps = vec![of_group(1_030), of_group(1_090)];
+        window.after();
+        let parts = window.spent_in_laps().iter().map(|part| part.as_ref().unwrap().cpu_ns / MS);
+        assert_eq!(parts.collect::<Vec<_>>(), [30, 60, 10]);
+        assert_eq!(window.spent().unwrap().cpu_ns, 100 * MS);
+    }
+
+    #[test]
     fn the_group_counts_processes_that_ended_unseen_inside_the_window() {
         let at = Instant::now();
         let length = Duration::from_millis(600);

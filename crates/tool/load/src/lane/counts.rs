@@ -270,3 +270,17 @@ fn only_errors(counted: &mut Counted) -> Counted {
         ..Counted::nothing(new_histogram(), counted.slice_ns, &[])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slice_has_the_median_the_99th_percentile_and_the_maximum() {
+        let mut histogram = new_histogram();
+        (1..=1_000).for_each(|ns| histogram.record(ns).unwrap());
+        let latency = SliceLatency::of(&histogram);
+        assert_eq!(latency, SliceLatency { p50_ns: 500, p99_ns: 990, max_ns: 1_000 });
+        assert_eq!(SliceLatency::of(&new_histogram()), SliceLatency::default());
+    }
+}

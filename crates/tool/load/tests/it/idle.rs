@@ -2,12 +2,14 @@
 
 use crate::common::{Called, Server, answer_lines, assert_undisturbed, double, plan, run};
 use regatta_load::{Drive, Error, LoadObserver, Moment, Plan, Until};
+use regatta_testkit::deadline::until;
 use std::{
-    net::Shutdown,
+    net::{Shutdown, TcpListener, TcpStream},
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst},
     },
+    time::Duration,
 };
 
 /// Records the number of open connections at both edges.
@@ -88,6 +90,51 @@ fn an_idle_connection_that_the_server_closes_is_counted_and_reopened() {
     assert_eq!((tally.errors.closed_idle, tally.errors.total()), (3, 3));
     assert_eq!(tally.connections_opened, 204);
     assert_eq!(edges.called.names(), ["opens", "closes", "open"]);
+}
+
+/// Closes the idle connection when the window opens. The server answers the active one when the window is over.
+struct CloseIdle {
+    idle: Arc<Mutex<Option<TcpStream>>>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl LoadObserver for CloseIdle {
+    fn at(&mut self, moment: Moment) {
+        match moment {
+            Moment::WindowOpens => {
+                let idle = self.idle.lock().unwrap().take().unwrap();
+                idle.shutdown(Shutdown::Both).unwrap();
+            }
+            Moment::WindowCloses => self.is_over.store(true, SeqCst),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn the_reply_to_an_idle_connection_that_is_reopened_in_the_window_is_not_counted() {
+    let idle: Arc<Mutex<Option<TcpStream>>> = Arc::default();
+    let is_over = Arc::new(AtomicBool::new(false));
+    let (kept, answers) = (idle.clone(), is_over.clone());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = Server::numbered(listener, move |number, stream, requests| {
+        if number == 1 {
+            *kept.lock().unwrap() = Some(stream.try_clone().unwrap());
+        }
+        answer_lines(stream, requests, |i, line| {
+            if (number, i) == (0, 1) {
+                until("the window is over", || answers.load(SeqCst));
+            }
+            Some(double(line))
+        });
+    });
+    let window = Until::Elapsed(Duration::from_secs(1));
+    let plan = Plan { connections: 1, idle: 1, until: window, ..plan(server.address) };
+    let mut edges = CloseIdle { idle, is_over };
+    let stop = AtomicBool::new(false);
+    let tally = regatta_load::run(&plan, &mut edges, &mut |_| {}, &stop).unwrap();
+    assert_eq!((tally.errors.closed_idle, tally.errors.total()), (1, 1), "{:?}", tally.errors);
+    assert_eq!((tally.connections_opened, tally.requests), (3, 0));
 }
 
 #[test]

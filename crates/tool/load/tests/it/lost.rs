@@ -9,7 +9,7 @@ use rustix::net::{connect_unspec, listen};
 use std::{
     net::{Shutdown, TcpListener},
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
     thread,
@@ -28,6 +28,25 @@ fn an_early_close_is_counted_and_the_connection_reopened() {
     assert_eq!(tally.histogram.len(), tally.requests);
     assert_eq!(server.requests(), 400);
     assert!(!tally.server_died);
+}
+
+/// The pause is 10 ms, and grows up to a second while no connection gets a reply.
+#[test]
+fn a_reply_ends_the_growth_of_the_pause_before_a_connection_is_reopened() {
+    let accepted: Arc<Mutex<Vec<Instant>>> = Arc::default();
+    let times = accepted.clone();
+    let server = Server::start(move |stream, requests| {
+        times.lock().unwrap().push(Instant::now());
+        answer_lines(stream, requests, |i, line| (i == 0).then(|| double(line)));
+    });
+    // Each connection gets one reply, and loses the next request.
+    let tally = run(&Plan { until: Until::Requests(24), ..plan(server.address) }).unwrap();
+    assert_eq!((tally.requests, tally.errors.closed_early), (12, 12), "{:?}", tally.errors);
+    let accepted = accepted.lock().unwrap();
+    let gaps = accepted.windows(2).map(|two| two[1] - two[0]);
+    // The machine may be busy for half a second, but not each time.
+    let least = gaps.rev().take(4).min().unwrap();
+    assert!(least < Duration::from_millis(500), "{least:?}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::common::{Server, answer_lines, double, plan, run};
 use regatta_load::{LoadObserver, Moment, Plan, Tally, Until};
+use rustix::net::connect_unspec;
 use std::{
     io::Write,
     net::TcpStream,
@@ -132,6 +133,36 @@ fn unsolicited_bytes_on_idle_connections_are_wrong() {
     assert_eq!(exchange.received.as_str(), "bye\\n");
     assert_eq!(tally.errors.wrong_reply, 2);
     assert!(tally.requests > 0);
+}
+
+/// Sends a wrong reply and resets the connection, before the load writes its next request.
+struct Resets(Arc<Mutex<Vec<TcpStream>>>);
+
+impl LoadObserver for Resets {
+    fn at(&mut self, moment: Moment) {
+        if moment == Moment::Connected {
+            let mut stream = &self.0.lock().unwrap()[0];
+            stream.write_all(b"7\n").unwrap();
+            connect_unspec(stream).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_reset_does_not_hide_the_wrong_reply_before_it() {
+    let streams: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
+    let kept = streams.clone();
+    let server = Server::start(move |stream, requests| {
+        kept.lock().unwrap().push(stream.try_clone().unwrap());
+        answer_lines(stream, requests, |_, line| Some(double(line)));
+    });
+    let (plan, mut resets) = (plan(server.address), Resets(streams));
+    let stop = AtomicBool::new(false);
+    let tally = regatta_load::run(&plan, &mut resets, &mut |_| {}, &stop).unwrap();
+    resets.0.lock().unwrap().clear();
+    let exchange = tally.first_wrong.clone().expect("the reset hides it");
+    assert_eq!(exchange.received.as_str(), "7\\n");
+    assert_eq!((tally.errors.wrong_reply, tally.errors.total()), (1, 1), "{:?}", tally.errors);
 }
 
 #[test]

@@ -80,6 +80,34 @@ fn a_race_of_nginx_with_two_backends_shows_the_cost_of_each_role() {
     assert!(rows.eq(expected), "{shown}");
 }
 
+/// A life has several loads, and under each a block that does not count. Neither is in the figures of a round.
+#[test]
+fn a_round_has_the_requests_and_the_cost_of_its_own_counted_slices() {
+    let course = Course::new();
+    with_backends(&course, "exec \"$ILL\" {port}");
+    let loads = "connections = 2\n[[load]]\nconnections = 4";
+    course.write_quiet_race("'front', 'null'", "300ms", loads);
+    // The exit status is not checked: whether the cost is trusted depends on the machine.
+    course.race(&RACE);
+    course.assert_nothing_left();
+    let rounds = course.rounds();
+    let rounds: Vec<Round> = rounds
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_slice(line).unwrap())
+        .collect();
+    assert_eq!(rounds.len(), 4, "two contenders under two loads");
+    for round in rounds {
+        let slices = &round.life.as_ref().expect("it is raced in duels").slices;
+        let requests: u64 = slices.iter().map(|slice| slice.count).sum();
+        assert_eq!((requests > 0, round.requests), (true, requests), "{round:?}");
+        if round.contender == "front" {
+            let of_roles = round.roles.iter().map(|role| role.used.as_ref().unwrap().cpu_ns);
+            assert_eq!(of_roles.sum::<u64>(), round.server.as_ref().unwrap().cpu_ns, "{round:?}");
+        }
+    }
+}
+
 #[test]
 fn a_backend_that_is_killed_under_load_fails_the_cell_and_its_role_is_named() {
     let course = Course::new();

@@ -4,6 +4,7 @@ use regatta_host::{Cgroup, Containment, Launch, Running, is_taken};
 use regatta_testkit::{child::example, port, skip};
 use rustix::process::{Pid, WaitOptions, waitpid};
 use std::{
+    ffi::OsStr,
     fs,
     io::{BufRead, BufReader, Write},
     net::{Ipv4Addr, TcpStream},
@@ -121,8 +122,9 @@ impl Traces {
         let left: Vec<u32> = self.pids.iter().copied().filter(|&pid| is_there(pid)).collect();
         assert!(left.is_empty(), "processes {left:?} are left");
         assert!(!is_taken(self.port).unwrap(), "port {} is still taken", self.port);
-        if let Some(cgroup) = &self.cgroup {
-            assert!(!cgroup.exists(), "control group {} is left", cgroup.display());
+        if let Some(name) = self.cgroup.as_ref().and_then(|path| path.file_name()) {
+            let left = groups_named(name);
+            assert!(left.is_empty(), "control groups {left:?} are left");
         }
     }
 
@@ -133,6 +135,21 @@ impl Traces {
         wait_until("everything is gone", || !left() && !cgroup_left());
         self.assert_gone();
     }
+}
+
+/// The control groups with this name. In version 1 there is one for each controller.
+fn groups_named(name: &OsStr) -> Vec<PathBuf> {
+    let (mut found, mut folders) = (Vec::new(), vec![PathBuf::from("/sys/fs/cgroup")]);
+    while let Some(folder) = folders.pop() {
+        // It may have been removed meanwhile.
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                found.extend((entry.file_name() == name).then(|| entry.path()));
+                folders.push(entry.path());
+            }
+        }
+    }
+    found
 }
 
 /// Whether `pid` is running. Reaps it if it has ended as a child of this process. A zombie that init

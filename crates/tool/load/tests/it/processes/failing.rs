@@ -47,6 +47,23 @@ fn a_killed_process_ends_the_load_in_the_warm_up_and_in_the_window() {
     }
 }
 
+/// It has not lost its patience yet: it knows that all of them are refused.
+#[test]
+fn a_server_that_refuses_every_process_is_dead_after_seconds() {
+    let mut server = Server::double();
+    let patience = Duration::from_secs(60);
+    let plan = long(Plan { connections: 6, patience, ..plan(server.address) });
+    let mut progress = |progress: &regatta_load::Progress| {
+        if progress.phase == Phase::Measuring {
+            server.die();
+        }
+    };
+    let (result, called) = marked(3).run_watched(&plan, &mut progress, &AtomicBool::new(false));
+    let tally = result.unwrap();
+    assert!(tally.server_died && tally.errors.connect > 0, "{:?}", tally.errors);
+    assert_eq!(called, ["opens", "closes"]);
+}
+
 #[test]
 fn invalid_counts_are_refused_with_the_number_of_the_process() {
     let server = Server::double();
