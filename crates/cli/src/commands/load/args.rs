@@ -170,9 +170,8 @@ pub struct LoadArgs {
     /// What to send, and which replies to expect. line://: double (default), dialogue, echo (for an
     /// echo server), or your own workload file. http://: a GET of the path or the request of the HTTP
     /// options below (default), hello, hash, or a workload file. memcached://: cache (default), or a
-    /// workload file. redis://: shard (a mix of all commands; default), or a workload file. grpc://: a call of the method of
-    /// the URL (default), or a workload file. ws://: hub
-    /// (broadcasts; default), or hub-echo
+    /// workload file. redis://: shard (a mix of all commands; default), or a workload file. grpc://: a call
+    /// of the URL's method (default), or a workload file. ws://: hub (broadcasts; default), or hub-echo
     #[arg(long, value_parser = workload, value_name = "NAME|FILE.toml")]
     pub workload: Option<Workload>,
     #[command(flatten)]

@@ -71,9 +71,8 @@ pub(super) fn in_words(fields: &Fields) -> String {
 
 /// A code with its name.
 fn named(value: &[u8]) -> String {
-    let number =
-        std::str::from_utf8(value).ok().filter(|text| *text == "0" || !text.starts_with('0'));
-    let number = number.and_then(|text| text.parse::<u8>().ok());
+    let number = |text: &str| text.parse::<u8>().ok().filter(|number| number.to_string() == text);
+    let number = std::str::from_utf8(value).ok().and_then(number);
     match number.and_then(|number| NAMES.get(usize::from(number))) {
         Some(name) => format!("{} ({name})", cut(value, SHOWN)),
         None => format!("\"{}\" (not a code of gRPC)", cut(value, SHOWN)),

@@ -44,6 +44,13 @@ impl<R: Response> Pair<R> {
         Pair { dialect, cursor, talk, desk, decoder, answered, allocations, settings }
     }
 
+    /// Opens a new connection.
+    pub fn reconnect(&mut self) {
+        self.dialect.renew(&mut self.talk, 0);
+        self.cursor = Cursor::new(self.dialect.script(), 0);
+        self.decoder = Decoder::new(1 << 16);
+    }
+
     /// Fills all streams. Returns the requests, and appends what the server has to send first to `out`.
     pub fn asked(&mut self, out: &mut Vec<u8>) -> Vec<Asked> {
         let Pair { dialect, cursor, talk, .. } = self;
