@@ -11,6 +11,7 @@ mod dashboards;
 mod docs;
 mod doctor;
 mod drain;
+mod grpc;
 mod hash;
 mod http;
 mod http2;

@@ -3,7 +3,10 @@
 use super::{
     on::On,
     seconds::{SeriesFile, series_file},
-    target::{adapter::AdapterArgs, connect::ConnectArgs, http::HttpArgs, tls::TlsArgs, url},
+    target::{
+        adapter::AdapterArgs, connect::ConnectArgs, grpc::GrpcArgs, http::HttpArgs, tls::TlsArgs,
+        url,
+    },
     threshold::{Threshold, threshold},
 };
 use crate::options::values::{
@@ -39,6 +42,8 @@ use std::{
   regatta load http://127.0.0.1:8080 --workload workloads/http.toml
   regatta load http://localhost/items --unix-socket /run/app.sock
   regatta load http://127.0.0.1:8080/ --http2 -c 8 -p 32
+  regatta load grpc://127.0.0.1:50051/helloworld.Greeter/SayHello \\
+      --message-hex 0a0161 --expect-hex 0a0748656c6c6f2061 -c 8 -p 32
   regatta load http://127.0.0.1:8080/ --tolerate 1%
   regatta load http://127.0.0.1:8080/ --rate 1k/s \\
       --fail-if 'p99>10ms' --fail-if 'errors>0.1%'
@@ -165,8 +170,8 @@ pub struct LoadArgs {
     /// What to send, and which replies to expect. line://: double (default), dialogue, echo (for an
     /// echo server), or your own workload file. http://: a GET of the path or the request of the HTTP
     /// options below (default), hello, hash, or a workload file. memcached://: cache (default), or a
-    /// workload file. redis://: shard (a mix of all commands; default), or a workload file. ws://: hub
-    /// (broadcasts; default), or hub-echo
+    /// workload file. redis://: shard (a mix of all commands; default), or a workload file. grpc://: a call
+    /// of the URL's method (default), or a workload file. ws://: hub (broadcasts; default), or hub-echo
     #[arg(long, value_parser = workload, value_name = "NAME|FILE.toml")]
     pub workload: Option<Workload>,
     #[command(flatten)]
@@ -223,6 +228,8 @@ pub struct LoadArgs {
     pub json: Option<PathBuf>,
     #[command(flatten)]
     pub http: HttpArgs,
+    #[command(flatten)]
+    pub grpc: GrpcArgs,
 }
 
 /// Options for slow clients.
@@ -233,7 +240,7 @@ pub struct SlowArgs {
     #[arg(long, value_name = "headers|body",
           value_parser = |text: &str| one_of(text, &SlowPart::ALL, SlowPart::name),
           conflicts_with_all = ["requests", "pipeline", "schedule", "idle", "burst", "threads", "processes", "warm_up",
-                                "churn", "workload", "pid", "cpus", "busy_poll", "seed", "HttpArgs"])]
+                                "churn", "workload", "pid", "cpus", "busy_poll", "seed", "HttpArgs", "GrpcArgs"])]
     pub slow: Option<SlowPart>,
     /// Interval between two bytes of a slow connection
     #[arg(long, default_value = "1s", value_parser = limit, value_name = "TIME", requires = "slow")]

@@ -55,6 +55,7 @@ pub fn plan(args: &LoadArgs, processes: &LoadProcessConfig) -> anyhow::Result<Pl
     cpus::check_allowed(&args.cpus)?;
     let target = url::Target::at(&args.url, args.workload.as_ref(), &args.connect)?;
     let target = args.http.applied(target, args.workload.as_ref())?;
+    let target = args.grpc.applied(target, args.workload.as_ref())?;
     let plan = Plan {
         target: target.address,
         unix: target.unix.clone(),

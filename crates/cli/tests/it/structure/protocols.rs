@@ -60,9 +60,9 @@ fn no_folder_names_the_protocol_of_another_and_each_has_one_line_in_the_table() 
             .iter()
             .map(|row| row.name)
             .filter(|name| *name != row.name && *name != WORD)
-            // A WebSocket starts with an HTTP request.
-            .filter(|name| (row.name, *name) != ("websocket", "http"))
-            .chain([ADOPTING])
+            // A WebSocket starts with an HTTP request, and a call of gRPC is one over HTTP/2.
+            .filter(|name| !matches!((row.name, *name), ("websocket", "http") | ("grpc", "http")))
+            .chain((row.name != "grpc").then_some(ADOPTING))
             .collect();
         let folder = root.join(FOLDERS).join(row.name);
         let found: Vec<String> =

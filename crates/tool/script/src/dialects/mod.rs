@@ -1,6 +1,7 @@
 //! The protocols of the load: one folder and one row of the table each. A folder defines how its
 //! protocol is written and checked; no other code of this crate depends on a protocol.
 
+pub mod grpc;
 pub mod http;
 pub mod http2;
 pub mod line;
@@ -283,6 +284,7 @@ table! {
     Memcached: memcached::MemcachedText,
     WebSocket: websocket::WebSocket,
     Redis: redis::Resp,
+    Grpc: grpc::Grpc,
     ;
     adopting:
     Http2: http2::Http2,

@@ -39,7 +39,11 @@ fn reads_the_examples_and_recompiles_them_from_their_text() {
 
 #[test]
 fn reads_the_examples_of_the_documentation() {
-    let page = include_str!("../../../../../docs/src/reference/workload-files.md");
+    let pages = [
+        include_str!("../../../../../docs/src/reference/workload-files.md"),
+        include_str!("../../../../../docs/src/reference/grpc.md"),
+    ];
+    let page = pages.concat();
     let blocks = page.split("```toml ").skip(1).filter_map(|part| part.split_once("```"));
     let files = blocks.filter_map(|(block, _)| Some(block.split_once('\n')?.1));
     let mut protocols = Vec::new();
@@ -52,7 +56,7 @@ fn reads_the_examples_of_the_documentation() {
         assert!(!bytes(&workload).is_empty());
         protocols.push(workload.protocol().name);
     }
-    assert_eq!(protocols, ["line", "http", "memcached", "redis"]);
+    assert_eq!(protocols, ["line", "http", "memcached", "redis", "grpc"]);
 }
 
 #[test]

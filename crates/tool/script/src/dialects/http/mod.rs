@@ -11,7 +11,7 @@ mod file;
 mod heads;
 mod probe;
 pub(in crate::dialects) mod reply;
-mod requests;
+pub(in crate::dialects) mod requests;
 pub mod rules;
 mod slow;
 

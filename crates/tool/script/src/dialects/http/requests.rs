@@ -151,26 +151,36 @@ impl HttpWorkload {
 
     /// Composes its exchanges, not closed, and returns which request each of them is.
     pub(super) fn compose(&self, seed: u64, place: Destination<'_>) -> (Script, Vec<u16>) {
-        let asks: Vec<Vec<u8>> =
-            self.requests.iter().map(|request| bytes(request, place)).collect();
-        let (mut script, mut of) = (Script::new(Conversations::Each(1)), Vec::new());
-        let exchanges = if asks.len() == 1 { OF_ONE } else { OF_SEVERAL };
-        let all: u64 = self.requests.iter().map(|request| u64::from(request.weight)).sum();
-        let mut random = StdRng::seed_from_u64(seed);
-        while script.pushed() == 0 || script.pushed() < exchanges && script.bytes() < BYTES {
-            let mut drawn = random.random_range(0..all);
-            let chosen = self.requests.iter().position(|request| {
-                let weight = u64::from(request.weight);
-                let here = drawn < weight;
-                drawn = drawn.saturating_sub(weight);
-                here
-            });
-            let chosen = chosen.expect("the drawn number is below the sum of the weights");
-            script.push(&asks[chosen], &self.requests[chosen].text);
-            of.push(chosen as u16);
-        }
-        (script, of)
+        let drawn = |request: &HttpRequest| (request.weight, bytes(request, place));
+        let asks: Vec<_> = self.requests.iter().map(drawn).collect();
+        draw(&asks, seed, |chosen| &self.requests[chosen].text)
     }
+}
+
+/// Composes a script, not closed, from requests that are drawn by their weights, of which one is not 0. `text`
+/// returns what the reply to each is compared with. Also returns which request each exchange is.
+pub(in crate::dialects) fn draw<'t>(
+    requests: &[(u32, Vec<u8>)],
+    seed: u64,
+    text: impl Fn(usize) -> &'t [u8],
+) -> (Script, Vec<u16>) {
+    let (mut script, mut of) = (Script::new(Conversations::Each(1)), Vec::new());
+    let exchanges = if requests.len() == 1 { OF_ONE } else { OF_SEVERAL };
+    let all: u64 = requests.iter().map(|(weight, _)| u64::from(*weight)).sum();
+    let mut random = StdRng::seed_from_u64(seed);
+    while script.pushed() == 0 || script.pushed() < exchanges && script.bytes() < BYTES {
+        let mut drawn = random.random_range(0..all);
+        let chosen = requests.iter().position(|(weight, _)| {
+            let weight = u64::from(*weight);
+            let here = drawn < weight;
+            drawn = drawn.saturating_sub(weight);
+            here
+        });
+        let chosen = chosen.expect("the drawn number is below the sum of the weights");
+        script.push(&requests[chosen].1, text(chosen));
+        of.push(chosen as u16);
+    }
+    (script, of)
 }
 
 fn bytes(request: &HttpRequest, place: Destination<'_>) -> Vec<u8> {

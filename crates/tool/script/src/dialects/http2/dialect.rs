@@ -1,15 +1,15 @@
 //! HTTP/2 as the load sees it.
 
-use super::{places::Place, requests::Requests, talk::ConnectionState, thread_state::ThreadState};
+use super::{
+    places::Place, reply::Reply, requests::Requests, response::Response, talk::ConnectionState,
+    thread_state::ThreadState,
+};
 use crate::{
     cursor::Cursor,
     dialect::{At, Dialect, Heard, Turn, Unanswered},
-    dialects::http::{
-        Expected,
-        reply::{
-            partial_reply::SHOWN,
-            salted::{Answers, Salts},
-        },
+    dialects::http::reply::{
+        partial_reply::SHOWN,
+        salted::{Answers, Salts},
     },
     script::Script,
     text::cut,
@@ -18,13 +18,13 @@ use crate::{
 use regatta_record::Exchange;
 use std::borrow::Cow;
 
-/// Exchanges over HTTP/2 and their expected responses.
+/// Exchanges over HTTP/2 and their expected responses, which are checked as `R` does.
 #[derive(Debug)]
-pub struct Dialect2 {
+pub struct Dialect2<R: Response = Reply> {
     /// The requests in the form of HTTP/1.1, for messages, and the texts that responses are compared with.
     pub(super) script: Script,
     /// The expectation of each request or step of the workload.
-    pub(super) kinds: Vec<Expected>,
+    pub(super) kinds: Vec<R::Expected>,
     /// Index of the expectation of each exchange.
     pub(super) of: Vec<u16>,
     /// The requests as they are sent.
@@ -33,16 +33,29 @@ pub struct Dialect2 {
     pub(super) pipeline: u32,
 }
 
-impl Dialect2 {
+impl<R: Response> Dialect2<R> {
+    /// The exchanges of a closed script of HTTP/1.1, the expectations, and the index in them of each exchange's
+    /// one. Without TLS and salts.
+    pub(in crate::dialects) fn new(
+        script: Script,
+        kinds: Vec<R::Expected>,
+        of: &[u16],
+        pipeline: u32,
+    ) -> Self {
+        let requests = Requests::compile(&script, false, None);
+        let of = of.iter().copied().cycle().take(script.exchanges()).collect();
+        Dialect2 { script, kinds, of, requests, pipeline }
+    }
+
     /// The expectation of an exchange.
     #[inline]
-    pub(super) fn expected(&self, exchange: u32) -> &Expected {
+    pub(super) fn expected(&self, exchange: u32) -> &R::Expected {
         &self.kinds[usize::from(self.of[exchange as usize])]
     }
 
     /// A request, for people.
     #[cold]
-    pub(super) fn request_in_words(&self, of: &Place, salts: &Salts) -> String {
+    pub(super) fn request_in_words(&self, of: &Place<R>, salts: &Salts) -> String {
         let request = self.script.request(of.exchange);
         in_words(cut(
             &match self.requests.salted() {
@@ -56,7 +69,7 @@ impl Dialect2 {
     /// Implements [`Dialect::receive`]: input that the client end needs again is kept.
     fn take(
         &self,
-        talk: &mut ConnectionState,
+        talk: &mut ConnectionState<R>,
         desk: &mut ThreadState,
         data: &[u8],
         now: Nanos,
@@ -84,9 +97,9 @@ fn in_words(request: String) -> String {
     request.replacen(" HTTP/1.1\\r", " HTTP/2\\r", 1)
 }
 
-impl Dialect for Dialect2 {
+impl<R: Response> Dialect for Dialect2<R> {
     type ThreadState = ThreadState;
-    type ConnectionState = ConnectionState;
+    type ConnectionState = ConnectionState<R>;
 
     const MULTIPLEXED: bool = true;
 
@@ -107,11 +120,11 @@ impl Dialect for Dialect2 {
         desk.statuses()
     }
 
-    fn talk(&self, number: u32) -> ConnectionState {
+    fn talk(&self, number: u32) -> ConnectionState<R> {
         ConnectionState::new(self.pipeline, Salts::of(number))
     }
 
-    fn renew(&self, talk: &mut ConnectionState, _: u32) {
+    fn renew(&self, talk: &mut ConnectionState<R>, _: u32) {
         let mut salts = std::mem::take(&mut talk.salts);
         salts.renew();
         *talk = ConnectionState::new(self.pipeline, salts);
@@ -131,13 +144,18 @@ impl Dialect for Dialect2 {
     }
 
     #[inline]
-    fn unsent<'b>(&'b self, cursor: &Cursor, talk: &'b mut ConnectionState, _: Nanos) -> &'b [u8] {
+    fn unsent<'b>(
+        &'b self,
+        cursor: &Cursor,
+        talk: &'b mut ConnectionState<R>,
+        _: Nanos,
+    ) -> &'b [u8] {
         talk.fill(cursor.unwritten(&self.script), self.script.count(), &self.requests);
         talk.unsent()
     }
 
     #[inline]
-    fn wrote(&self, cursor: &mut Cursor, talk: &mut ConnectionState, n: usize) {
+    fn wrote(&self, cursor: &mut Cursor, talk: &mut ConnectionState<R>, n: usize) {
         let started = talk.wrote(n);
         if started > 0 {
             let from = cursor.unwritten(&self.script).start;
@@ -146,11 +164,11 @@ impl Dialect for Dialect2 {
         }
     }
 
-    fn hold(&self, talk: &mut ConnectionState) -> bool {
+    fn hold(&self, talk: &mut ConnectionState<R>) -> bool {
         talk.hold()
     }
 
-    fn early(&self, talk: &ConnectionState) -> Option<Exchange> {
+    fn early(&self, talk: &ConnectionState<R>) -> Option<Exchange> {
         let (_, place) = talk.held?;
         Some(Exchange {
             sent: self.request_in_words(talk.places.get(place?), &talk.salts),
@@ -161,7 +179,7 @@ impl Dialect for Dialect2 {
     }
 
     #[inline]
-    fn in_flight_limit(&self, talk: &ConnectionState) -> u32 {
+    fn in_flight_limit(&self, talk: &ConnectionState<R>) -> u32 {
         talk.in_flight_limit()
     }
 
@@ -170,17 +188,17 @@ impl Dialect for Dialect2 {
     }
 
     #[inline]
-    fn has_more_room(&self, talk: &mut ConnectionState) -> bool {
+    fn has_more_room(&self, talk: &mut ConnectionState<R>) -> bool {
         std::mem::take(&mut talk.has_more_room)
     }
 
     #[inline]
-    fn has_to_write(&self, cursor: &Cursor, talk: &ConnectionState) -> bool {
+    fn has_to_write(&self, cursor: &Cursor, talk: &ConnectionState<R>) -> bool {
         talk.has_to_write(!cursor.unwritten(&self.script).is_empty())
     }
 
     #[inline]
-    fn next_answered(&self, talk: &mut ConnectionState) -> Option<Turn> {
+    fn next_answered(&self, talk: &mut ConnectionState<R>) -> Option<Turn> {
         let place = talk.answered.pop_front()?;
         Some(talk.places.count(place))
     }
@@ -188,14 +206,14 @@ impl Dialect for Dialect2 {
     fn next_unanswered(
         &self,
         cursor: &mut Cursor,
-        talk: &mut ConnectionState,
+        talk: &mut ConnectionState<R>,
     ) -> Option<(Turn, Unanswered)> {
         let (place, why) = talk.unanswered.pop_front()?;
         cursor.answer(1, &self.script);
         Some((talk.places.count(place), why))
     }
 
-    fn cancel(&self, talk: &mut ConnectionState, position: u32) {
+    fn cancel(&self, talk: &mut ConnectionState<R>, position: u32) {
         talk.cancel(position);
     }
 
@@ -228,24 +246,24 @@ impl Dialect for Dialect2 {
         }
     }
 
-    fn resume(&self, talk: &mut ConnectionState) -> Option<usize> {
+    fn resume(&self, talk: &mut ConnectionState<R>) -> Option<usize> {
         talk.resumes.take()
     }
 
-    fn unfinished(&self, _: &Cursor, talk: &ConnectionState) -> Option<Exchange> {
+    fn unfinished(&self, _: &Cursor, talk: &ConnectionState<R>) -> Option<Exchange> {
         let place = talk.places.begun()?;
         let expected = self.expected(place.exchange);
         Some(Exchange {
             sent: self.request_in_words(place, &talk.salts),
-            expected: expected.in_words(self.script.reply(place.exchange)),
-            received: format!("the status {} and a part of the content", place.reply.status),
+            expected: R::in_words(expected, self.script.reply(place.exchange)),
+            received: format!("the status {} and a part of the content", place.reply.status()),
             reply_index: 0,
         })
     }
 
     /// No further request may follow, and every request has its response.
     #[inline]
-    fn ends(&self, talk: &ConnectionState) -> bool {
+    fn ends(&self, talk: &ConnectionState<R>) -> bool {
         talk.is_closing() && talk.places.used() == 0
     }
 }

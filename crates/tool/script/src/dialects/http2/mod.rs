@@ -4,13 +4,17 @@
 //! (`talk`) has the client end of the crate `http2`, which checks frames and flow control; `places` keeps
 //! which request is on which stream. `receive` reads what arrives, `reply` checks a response as HTTP/1.1
 //! does, and `dialect` is what the load sees. `sample` has single requests and replies outside the load.
+//! `response` is the interface of such checks: protocols on top of HTTP/2 have their own.
 
 mod asks;
 mod dialect;
+#[cfg(test)]
+pub(in crate::dialects) mod pair;
 mod places;
 mod receive;
 mod reply;
 mod requests;
+pub(in crate::dialects) mod response;
 mod sample;
 mod talk;
 #[cfg(test)]

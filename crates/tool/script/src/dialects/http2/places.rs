@@ -3,12 +3,12 @@
 //! A place is a number for a request, from its start until the load has counted it. Responses come in any
 //! order, and the load's ring has no gaps: see [`Turn`].
 
-use super::reply::Reply;
+use super::response::Response;
 use crate::dialect::Turn;
 
 /// A request in flight.
 #[derive(Debug, Default)]
-pub(super) struct Place {
+pub(super) struct Place<R> {
     /// Its stream; 0 if it has none any longer.
     pub stream: u32,
     /// Its exchange.
@@ -16,15 +16,15 @@ pub(super) struct Place {
     /// Number of requests before it on its connection.
     pub index: u32,
     /// What has arrived of its response.
-    pub reply: Reply,
+    pub reply: R,
     /// Its position in the load's ring.
     position: u32,
 }
 
 /// All places of a connection.
 #[derive(Debug)]
-pub(super) struct Places {
-    places: Vec<Place>,
+pub(super) struct Places<R> {
+    places: Vec<Place<R>>,
     free: Vec<u32>,
     /// The place at each position of the load's ring.
     ring: Vec<u32>,
@@ -33,7 +33,7 @@ pub(super) struct Places {
     next: u32,
 }
 
-impl Places {
+impl<R: Response> Places<R> {
     /// For at most this many requests in flight.
     pub fn new(most: u32) -> Self {
         Places {
@@ -71,12 +71,12 @@ impl Places {
 
     /// The place of a stream, unless its request has ended.
     #[inline]
-    pub fn get_mut(&mut self, place: u32, stream: u32) -> Option<&mut Place> {
+    pub fn get_mut(&mut self, place: u32, stream: u32) -> Option<&mut Place<R>> {
         self.places.get_mut(place as usize).filter(|slot| slot.stream == stream)
     }
 
     /// A place.
-    pub fn get(&self, place: u32) -> &Place {
+    pub fn get(&self, place: u32) -> &Place<R> {
         &self.places[place as usize]
     }
 
@@ -88,8 +88,8 @@ impl Places {
     }
 
     /// The first request whose response has partly arrived.
-    pub fn begun(&self) -> Option<&Place> {
-        self.places.iter().find(|slot| slot.stream != 0 && slot.reply.status > 0)
+    pub fn begun(&self) -> Option<&Place<R>> {
+        self.places.iter().find(|slot| slot.stream != 0 && slot.reply.status() > 0)
     }
 
     /// The load counts the request of a place, which becomes free.
@@ -115,11 +115,11 @@ impl Places {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::reply::Reply, *};
 
     #[test]
     fn requests_are_counted_in_any_order_and_the_ring_has_no_gap() {
-        let mut places = Places::new(4);
+        let mut places = Places::<Reply>::new(4);
         let mut ring: Vec<Option<u32>> = vec![None; 4];
         let (mut next, mut stream, mut open) = (0, 1, Vec::new());
         for step in 0_usize..200 {

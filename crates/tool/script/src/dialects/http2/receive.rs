@@ -2,7 +2,7 @@
 
 use super::{
     dialect::Dialect2,
-    reply::Fault,
+    response::Response,
     talk::{ConnectionState, NO_KIND},
     thread_state::ThreadState,
 };
@@ -37,25 +37,25 @@ enum Seen {
 struct Part {
     stream: Stream,
     /// What is wrong with it, unless that is tolerated.
-    fault: Option<Fault>,
+    fault: Option<String>,
     ends: bool,
 }
 
 /// The circumstances of what is checked.
-struct Reader<'a> {
-    dialect: &'a Dialect2,
+struct Reader<'a, R: Response> {
+    dialect: &'a Dialect2<R>,
     desk: &'a mut ThreadState,
     now: Nanos,
     waited: Nanos,
     answer: &'a Cell<Digest>,
 }
 
-impl Dialect2 {
+impl<R: Response> Dialect2<R> {
     /// Reads the events in `rest`, and returns the number of right responses. An error counts those before
     /// it in its index.
     pub(super) fn read(
         &self,
-        talk: &mut ConnectionState,
+        talk: &mut ConnectionState<R>,
         desk: &mut ThreadState,
         rest: &mut &[u8],
         now: Nanos,
@@ -91,11 +91,11 @@ impl Dialect2 {
     }
 
     #[cold]
-    fn wrong(&self, talk: &ConnectionState, place: u32, received: String) -> Box<Exchange> {
+    fn wrong(&self, talk: &ConnectionState<R>, place: u32, received: String) -> Box<Exchange> {
         let place = talk.places.get(place);
         Box::new(Exchange {
             sent: self.request_in_words(place, &talk.salts),
-            expected: self.expected(place.exchange).in_words(self.script.reply(place.exchange)),
+            expected: R::in_words(self.expected(place.exchange), self.script.reply(place.exchange)),
             received,
             reply_index: 0,
         })
@@ -103,7 +103,7 @@ impl Dialect2 {
 
     /// Describes a violation that ends the connection; `input` are the last received bytes.
     #[cold]
-    fn violation(&self, talk: &ConnectionState, rule: Rule, input: &[u8]) -> Box<Exchange> {
+    fn violation(&self, talk: &ConnectionState<R>, rule: Rule, input: &[u8]) -> Box<Exchange> {
         let frame = talk.client.last_frame();
         let concerned = |stream: &Stream| frame.is_some_and(|frame| frame.stream == stream.id);
         let sent = talk.client.pending().find(concerned).map_or(String::new(), |stream| {
@@ -121,10 +121,14 @@ impl Dialect2 {
     }
 }
 
-impl Reader<'_> {
+impl<R: Response> Reader<'_, R> {
     /// Handles the next event; `None` if there is none yet.
     #[inline]
-    fn next(&mut self, talk: &mut ConnectionState, rest: &mut &[u8]) -> Result<Option<Seen>, Rule> {
+    fn next(
+        &mut self,
+        talk: &mut ConnectionState<R>,
+        rest: &mut &[u8],
+    ) -> Result<Option<Seen>, Rule> {
         let known_for = talk.known_for;
         let (client, places, out) = talk.parts();
         let Some(event) = client.next(rest, out)? else { return Ok(None) };
@@ -137,11 +141,9 @@ impl Reader<'_> {
                 let criteria = self.criteria(slot.exchange);
                 let kind = u32::from(self.dialect.of[slot.exchange as usize]);
                 slot.reply.head(head, head.is_repeated && known_for == kind, criteria);
-                let is_reusable = !slot.reply.is_wrong() && criteria.expected.given_fields() == 0;
-                if head.ends {
-                    slot.reply.piece(b"", true, criteria);
-                }
-                let part = Part { stream, fault: slot.reply.fault(criteria), ends: head.ends };
+                let is_reusable = !slot.reply.is_wrong() && R::same_heads(criteria.expected);
+                let fault = slot.reply.fault(criteria.tolerates);
+                let part = Part { stream, fault, ends: head.ends };
                 talk.known_for = if is_reusable { kind } else { NO_KIND };
                 self.part(talk, part)
             }
@@ -151,14 +153,19 @@ impl Reader<'_> {
                 };
                 let criteria = self.criteria(slot.exchange);
                 slot.reply.piece(bytes, ends, criteria);
-                let part = Part { stream, fault: slot.reply.fault(criteria), ends };
+                let fault = slot.reply.fault(criteria.tolerates);
+                let part = Part { stream, fault, ends };
                 self.part(talk, part)
             }
             // From here on, fields may have been read that were not checked: the next head is not known, even if it
             // is like the last one.
-            Event::Trailers { stream, .. } => {
+            Event::Trailers { stream, fields } => {
+                let fault = places.get_mut(stream.place, stream.id).and_then(|slot| {
+                    slot.reply.trailers(fields, self.criteria(slot.exchange));
+                    slot.reply.fault(self.desk.tolerates)
+                });
                 talk.known_for = NO_KIND;
-                self.part(talk, Part { stream, fault: None, ends: true })
+                self.part(talk, Part { stream, fault, ends: true })
             }
             Event::Settings(settings) => {
                 self.settings(talk, settings);
@@ -190,20 +197,18 @@ impl Reader<'_> {
 
     /// A part of a response has arrived.
     #[inline]
-    fn part(&mut self, talk: &mut ConnectionState, part: Part) -> Seen {
+    fn part(&mut self, talk: &mut ConnectionState<R>, part: Part) -> Seen {
         let Part { stream, fault, ends } = part;
         let place = stream.place;
         let Some(slot) = talk.places.get_mut(place, stream.id) else { return Seen::More };
-        let status = slot.reply.status;
-        if let Some(fault) = fault {
-            let received = fault.in_words(status);
+        if let Some(received) = fault {
             return Seen::Wrong { place, received, is_complete: false };
         }
         if !ends {
             return Seen::More;
         }
         slot.stream = 0;
-        self.desk.count(status);
+        self.desk.count(slot.reply.status());
         let (exchange, index) = (slot.exchange, slot.index);
         let fault = slot.reply.end(self.criteria(exchange));
         talk.forget_content(stream.id);
@@ -223,14 +228,12 @@ impl Reader<'_> {
                 talk.answered.push_back(place);
                 Seen::Right
             }
-            Some(fault) => {
-                Seen::Wrong { place, received: fault.in_words(status), is_complete: true }
-            }
+            Some(received) => Seen::Wrong { place, received, is_complete: true },
         }
     }
 
     #[inline]
-    fn criteria(&self, exchange: u32) -> Criteria<'_> {
+    fn criteria(&self, exchange: u32) -> Criteria<'_, R::Expected> {
         Criteria {
             expected: self.dialect.expected(exchange),
             text: self.dialect.script.reply(exchange),
@@ -243,7 +246,7 @@ impl Reader<'_> {
     }
 
     /// The server's settings changed, or are the first.
-    fn settings(&mut self, talk: &mut ConnectionState, settings: Settings) {
+    fn settings(&mut self, talk: &mut ConnectionState<R>, settings: Settings) {
         let limit = settings.max_concurrent_streams;
         if limit < self.dialect.pipeline {
             self.desk.lowest_limit = self.desk.lowest_limit.min(limit);
@@ -265,7 +268,7 @@ fn not_processed(code: Option<ErrorCode>) -> Unanswered {
 
 /// The server reset a stream.
 #[cold]
-fn reset(talk: &mut ConnectionState, stream: Stream, code: ErrorCode) -> Seen {
+fn reset<R: Response>(talk: &mut ConnectionState<R>, stream: Stream, code: ErrorCode) -> Seen {
     let why = format!("the server reset the stream with {code} (RST_STREAM; RFC 9113, 6.4)");
     talk.end(stream.place, stream.id, Unanswered::Ended(why));
     Seen::More
@@ -273,7 +276,7 @@ fn reset(talk: &mut ConnectionState, stream: Stream, code: ErrorCode) -> Seen {
 
 /// The server violated a rule on a stream, which is reset.
 #[cold]
-fn violated(talk: &mut ConnectionState, stream: Stream, rule: Rule) -> Seen {
+fn violated<R: Response>(talk: &mut ConnectionState<R>, stream: Stream, rule: Rule) -> Seen {
     let (place, received) = (stream.place, rule.to_string());
     talk.forget_content(stream.id);
     match talk.places.get_mut(place, stream.id) {

@@ -1,20 +1,26 @@
 //! A response while it arrives, and whether it is right. The rules of HTTP/2 itself are checked before, in
 //! the crate `http2`.
 
+use super::response::Response;
 use crate::{
-    dialects::http::reply::{check, criteria::Criteria, expected::Content, partial_reply::SHOWN},
+    dialects::http::reply::{
+        check,
+        criteria::Criteria,
+        expected::{Content, Expected},
+        partial_reply::SHOWN,
+    },
     text::cut,
 };
-use regatta_http2::client::Head;
+use regatta_http2::{client::Head, hpack::Fields};
 
 /// Maximum capacity of a buffer for content that is kept for the next response, in bytes.
 const KEPT: usize = 1 << 16;
 
 /// What has arrived of a response.
 #[derive(Debug, Default)]
-pub(super) struct Reply {
+pub struct Reply {
     /// Its status; 0 until its head has arrived.
-    pub status: u16,
+    status: u16,
     /// The content that is checked when it is complete.
     content: Vec<u8>,
     /// The content was in one piece, and is right.
@@ -27,7 +33,7 @@ pub(super) struct Reply {
 
 /// Why a response is wrong.
 #[derive(Debug)]
-pub(super) enum Fault {
+enum Fault {
     /// Its head; holds the fields.
     Head(String),
     /// Its content exceeds this maximum number of bytes.
@@ -37,7 +43,7 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    pub fn in_words(&self, status: u16) -> String {
+    fn in_words(&self, status: u16) -> String {
         match self {
             Fault::Head(fields) => fields.clone(),
             Fault::TooLong(most) => {
@@ -48,8 +54,20 @@ impl Fault {
     }
 }
 
-impl Reply {
-    pub fn clear(&mut self) {
+impl Response for Reply {
+    type Expected = Expected;
+
+    #[cold]
+    fn in_words(expected: &Expected, text: &[u8]) -> String {
+        expected.in_words(text)
+    }
+
+    #[inline]
+    fn same_heads(expected: &Expected) -> bool {
+        expected.given_fields() == 0
+    }
+
+    fn clear(&mut self) {
         self.status = 0;
         self.content.clear();
         self.content.shrink_to(KEPT);
@@ -57,19 +75,25 @@ impl Reply {
         self.wrong = None;
     }
 
-    /// Takes the head. `is_known`: the same fields were right for the same kind of request.
     #[inline]
-    pub fn head(&mut self, head: &Head<'_>, is_known: bool, criteria: Criteria<'_>) {
+    fn status(&self) -> u16 {
+        self.status
+    }
+
+    #[inline]
+    fn head(&mut self, head: &Head<'_>, is_known: bool, criteria: Criteria<'_>) {
         self.status = head.status;
         let fields = || head.fields.iter().map(|field| (field.name, field.value));
         if !is_known && !check::head(criteria.expected, head.status, fields, criteria.text) {
             self.wrong = Some(Fault::Head(in_words(head)));
         }
+        if head.ends {
+            self.piece(b"", true, criteria);
+        }
     }
 
-    /// Takes a piece of the content. `is_all`: nothing else will come.
     #[inline]
-    pub fn piece(&mut self, piece: &[u8], is_all: bool, criteria: Criteria<'_>) {
+    fn piece(&mut self, piece: &[u8], is_all: bool, criteria: Criteria<'_>) {
         if self.wrong.is_some() || matches!(criteria.expected.content, Content::Any) {
             return;
         }
@@ -89,30 +113,34 @@ impl Reply {
         self.content.extend_from_slice(&piece[..piece.len().min(more)]);
     }
 
-    /// The response is complete. Returns what is wrong with it.
+    /// No workload expects fields behind the content.
     #[inline]
-    pub fn end(&mut self, criteria: Criteria<'_>) -> Option<Fault> {
+    fn trailers(&mut self, _: &Fields, _: Criteria<'_>) {}
+
+    #[inline]
+    fn end(&mut self, criteria: Criteria<'_>) -> Option<String> {
         let is_unchecked = matches!(criteria.expected.content, Content::Any) || self.is_checked;
         if self.wrong.is_none() && !is_unchecked {
             let content = std::mem::take(&mut self.content);
             self.check(&content, criteria);
             self.content = content;
         }
-        self.wrong.take()
+        self.fault(false)
     }
 
-    /// Whether anything is wrong so far.
     #[inline]
-    pub fn is_wrong(&self) -> bool {
+    fn is_wrong(&self) -> bool {
         self.wrong.is_some()
     }
 
-    /// What is wrong so far, if it is not tolerated.
     #[inline]
-    pub fn fault(&mut self, criteria: Criteria<'_>) -> Option<Fault> {
-        self.wrong.take_if(|_| !criteria.tolerates)
+    fn fault(&mut self, tolerates: bool) -> Option<String> {
+        let fault = self.wrong.take_if(|_| !tolerates)?;
+        Some(fault.in_words(self.status))
     }
+}
 
+impl Reply {
     #[inline]
     fn check(&mut self, content: &[u8], criteria: Criteria<'_>) {
         if check::content(criteria, content).is_none() {

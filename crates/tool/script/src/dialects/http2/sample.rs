@@ -1,6 +1,6 @@
 //! One request with its reply outside the load, and the reply of a server that answers all requests alike.
 
-use super::{dialect::Dialect2, talk::ConnectionState};
+use super::{dialect::Dialect2, reply::Reply, talk::ConnectionState};
 use crate::dialects::http::reply::{salted::Salts, seen::ContentSoFar};
 use regatta_http2::{
     client::{Client, Config, Event, Request},
@@ -31,7 +31,7 @@ pub(super) fn canned_reply() -> Vec<u8> {
 
 /// What a connection sends for its first request.
 pub(super) fn asks(dialect: &Dialect2) -> Vec<u8> {
-    let mut connection = ConnectionState::new(1, Salts::default());
+    let mut connection = ConnectionState::<Reply>::new(1, Salts::default());
     connection.fill(0..1, dialect.script.count(), &dialect.requests);
     connection.unsent().to_vec()
 }

@@ -4,6 +4,7 @@
 use super::{
     places::Places,
     requests::{Requests, Table},
+    response::Response,
 };
 use crate::{dialect::Unanswered, dialects::http::reply::salted::Salts, time::Nanos};
 use regatta_http2::{
@@ -20,9 +21,9 @@ pub(super) const NO_KIND: u32 = u32::MAX;
 
 /// State of a connection.
 #[derive(Debug)]
-pub struct ConnectionState {
+pub struct ConnectionState<R> {
     pub(super) client: Client,
-    pub(super) places: Places,
+    pub(super) places: Places<R>,
     /// The server's table for requests.
     pub(super) table: Table,
     /// Bytes to be written; those before `sent` are.
@@ -71,7 +72,7 @@ struct Sending {
     from: usize,
 }
 
-impl ConnectionState {
+impl<R: Response> ConnectionState<R> {
     /// For a new connection with at most this many requests in flight.
     pub(super) fn new(most: u32, salts: Salts) -> Self {
         let config = Config { max_streams: most.clamp(1, 1 << 16), ..Config::default() };
@@ -102,7 +103,7 @@ impl ConnectionState {
 
     /// The client end, the requests, and the bytes that the client end adds to.
     #[inline]
-    pub(super) fn parts(&mut self) -> (&mut Client, &mut Places, &mut Vec<u8>) {
+    pub(super) fn parts(&mut self) -> (&mut Client, &mut Places<R>, &mut Vec<u8>) {
         (&mut self.client, &mut self.places, &mut self.out)
     }
 

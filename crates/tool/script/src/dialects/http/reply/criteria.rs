@@ -4,10 +4,10 @@ use super::expected::{Digest, Expected};
 use crate::time::Nanos;
 use std::cell::Cell;
 
-/// What a reply is checked against.
-#[derive(Clone, Copy)]
-pub(in crate::dialects) struct Criteria<'a> {
-    pub expected: &'a Expected,
+/// What a reply is checked against: an expectation of type `E`.
+pub struct Criteria<'a, E = Expected> {
+    pub expected: &'a E,
+    /// The text that the reply is compared with.
     pub text: &'a [u8],
     /// When the reply arrived.
     pub now: Nanos,
@@ -21,3 +21,11 @@ pub(in crate::dialects) struct Criteria<'a> {
     /// The digest in the content, if the content is one.
     pub answer: &'a Cell<Digest>,
 }
+
+impl<E> Clone for Criteria<'_, E> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<E> Copy for Criteria<'_, E> {}

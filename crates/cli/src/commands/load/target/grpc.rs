@@ -1,0 +1,100 @@
+//! The options that describe one gRPC call and its expected reply. Several calls need a workload file.
+
+use super::url::Target;
+use anyhow::{Context, bail};
+use regatta_script::{
+    Workload,
+    dialects::grpc::{GrpcAsks, GrpcCall, from_hex, rules},
+};
+use std::{fs::File, io::Read, path::PathBuf};
+
+/// The call to send, and the expected reply.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "gRPC call and expected reply")]
+pub struct GrpcArgs {
+    /// The message to send, as hex digits. Default: the empty message
+    #[arg(long, value_parser = message, value_name = "HEX", conflicts_with = "message_file")]
+    message_hex: Option<Message>,
+    /// The file with the message to send, without the prefix of gRPC
+    #[arg(long, value_name = "FILE")]
+    message_file: Option<PathBuf>,
+    /// The exact message that the reply must have, as hex digits. Default: any message
+    #[arg(long, value_parser = message, value_name = "HEX")]
+    expect_hex: Option<Message>,
+}
+
+/// A message, in bytes.
+#[derive(Clone, Debug)]
+struct Message(Vec<u8>);
+
+impl GrpcArgs {
+    /// Applies these options to the target and workload.
+    pub fn applied(&self, target: Target, workload: Option<&Workload>) -> anyhow::Result<Target> {
+        let Workload::Grpc(_) = target.workload else {
+            if let Some(flag) = self.given().first() {
+                bail!(
+                    "{flag} applies only to URLs of gRPC, e.g. grpc://HOST:PORT/a.Service/Method"
+                );
+            }
+            return Ok(target);
+        };
+        let path = target.path.as_deref();
+        if let Some(workload) = workload {
+            let name = workload.name();
+            if let Some(flag) = self.given().first() {
+                bail!(
+                    "{flag} cannot be used with --workload {name}, which defines messages itself: \
+                     remove one of the two, or write it into the workload file"
+                );
+            }
+            if let Some(path) = path.filter(|path| *path != "/") {
+                bail!(
+                    "the workload {name} defines its own paths, so the URL cannot have the path \
+                     {path}: write grpc://HOST:PORT"
+                );
+            }
+            return Ok(Target { path: None, ..target });
+        }
+        let path = path.unwrap_or("/");
+        rules::check_path(path).map_err(anyhow::Error::msg)?;
+        let call = GrpcCall {
+            message: self.message()?,
+            expected: self.expect_hex.clone().map(|Message(bytes)| bytes),
+            ..GrpcCall::new(path)
+        };
+        Ok(Target { workload: GrpcAsks::of_one(call).into(), path: None, ..target })
+    }
+
+    fn message(&self) -> anyhow::Result<Vec<u8>> {
+        let Some(path) = &self.message_file else {
+            return Ok(self.message_hex.clone().map_or(Vec::new(), |Message(bytes)| bytes));
+        };
+        let shown = path.display();
+        let mut message = Vec::new();
+        // One byte more than permitted, to detect a file that is too long or endless.
+        File::open(path)
+            .and_then(|file| file.take(rules::LONGEST_MESSAGE as u64 + 1).read_to_end(&mut message))
+            .with_context(|| format!("--message-file {shown}"))?;
+        if message.len() > rules::LONGEST_MESSAGE {
+            bail!("--message-file {shown}: the file is too long; expected at most 4 MiB");
+        }
+        Ok(message)
+    }
+
+    /// The flags that were given.
+    fn given(&self) -> Vec<&'static str> {
+        let all = [
+            ("--message-hex", self.message_hex.is_some()),
+            ("--message-file", self.message_file.is_some()),
+            ("--expect-hex", self.expect_hex.is_some()),
+        ];
+        all.into_iter().filter(|(_, is_given)| *is_given).map(|(flag, _)| flag).collect()
+    }
+}
+
+/// Parses a message in hex digits.
+fn message(text: &str) -> Result<Message, String> {
+    let bytes = from_hex(text)?;
+    rules::check_length(bytes.len())?;
+    Ok(Message(bytes))
+}

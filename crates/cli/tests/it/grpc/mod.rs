@@ -1,0 +1,144 @@
+//! `regatta load grpc://…` against a server with grpcio, and its options.
+
+use crate::support::Server;
+use regatta_testkit::skip;
+use serde_json::Value;
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output},
+};
+
+/// A server with grpcio; `None`, after a message, if that is not installed.
+fn server() -> Option<Server> {
+    let home = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let library = home.join("../../.tools/grpcio");
+    if !library.join("grpc").is_dir() {
+        skip("grpcio is not installed (scripts/setup)");
+        return None;
+    }
+    let mut command = Command::new("python3");
+    command.env("PYTHONPATH", library).arg(home.join("tests/it/grpc/server.py"));
+    Some(Server::start(command))
+}
+
+/// Loads a method.
+fn load(server: &Server, path: &str, more: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    command.args(["load", &format!("grpc://{}{path}", server.addr), "--json", "-"]).args(more);
+    command.output().expect("it runs")
+}
+
+/// Checks that so many calls were right, and none was wrong.
+#[track_caller]
+fn assert_right(output: &Output, calls: u64) {
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{printed}");
+    let result: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let errors = result["errors"].as_object().expect("errors by kind");
+    assert!(errors.values().all(|count| count.as_u64() == Some(0)), "{errors:?}");
+    assert_eq!(result["requests"], calls, "{result:#}");
+}
+
+/// Checks that a call was wrong, for this reason.
+#[track_caller]
+fn assert_wrong(output: &Output, reason: &str) {
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{printed}");
+    assert!(printed.contains(reason), "{reason}: {printed}");
+}
+
+#[test]
+#[cfg_attr(not(has_python3), ignore = "python3 is not installed")]
+fn calls_of_grpcio_are_right() {
+    let Some(server) = server() else { return };
+    let echo = ["--message-hex", "0807", "--expect-hex", "0807"];
+    for load_of in [&["-c", "1", "-n", "200"][..], &["-c", "4", "-p", "16", "-n", "600"]] {
+        let calls = load_of[load_of.len() - 1].parse().unwrap();
+        assert_right(&load(&server, "/test.Items/Echo", &[load_of, &echo].concat()), calls);
+    }
+    // The empty message, and any.
+    let empty = ["--expect-hex", "", "-n", "50", "-c", "2"];
+    assert_right(&load(&server, "/test.Items/Empty", &empty), 50);
+    assert_right(&load(&server, "/test.Items/Echo", &["-n", "50", "-c", "2"]), 50);
+}
+
+/// Longer than the windows of a stream and of the connection.
+#[test]
+#[cfg_attr(not(has_python3), ignore = "python3 is not installed")]
+fn long_messages_of_grpcio_are_right() {
+    let Some(server) = server() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("message");
+    fs::write(&path, vec![b'x'; 300_000]).expect("written");
+    let file = path.to_str().expect("a path");
+    let sent = ["--message-file", file, "-c", "2", "-p", "4", "-n", "40"];
+    assert_right(&load(&server, "/test.Items/Echo", &sent), 40);
+    let expected = [&sent[..], &["--expect-hex", "78"]].concat();
+    assert_wrong(&load(&server, "/test.Items/Echo", &expected), "a message of 300000 bytes");
+}
+
+#[test]
+#[cfg_attr(not(has_python3), ignore = "python3 is not installed")]
+fn wrong_calls_of_grpcio_are_found_with_their_cause() {
+    let Some(server) = server() else { return };
+    let few = ["-c", "1", "-n", "5", "--message-hex", "3f3f"];
+    for (path, expected, reason) in [
+        ("/test.Items/Fail", "3f3f", "grpc-status 5 (NOT_FOUND): no item ä\\n100%"),
+        ("/test.Items/None", "3f3f", "grpc-status 12 (UNIMPLEMENTED)"),
+        ("/test.Items/Compressed", "3f3f", "the flag for compression"),
+        ("/test.Items/Changing", "3f3f", "a message that differs from byte 1 on: 21"),
+        ("/test.Items/Empty", "3f3f", "a message of 0 bytes"),
+        ("/test.Items/Echo", "", "a message of 2 bytes"),
+    ] {
+        let args = [&few[..], &["--expect-hex", expected]].concat();
+        assert_wrong(&load(&server, path, &args), reason);
+    }
+}
+
+#[test]
+#[cfg_attr(not(has_python3), ignore = "python3 is not installed")]
+fn a_workload_file_has_several_calls() {
+    let Some(server) = server() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("items.toml");
+    let calls: String = (0..4)
+        .map(|i| {
+            format!(
+                "[[request]]\npath = \"/test.Items/Echo\"\nmessage_hex = \"080{i}\"\n\
+                 expect_hex = \"080{i}\"\n"
+            )
+        })
+        .collect();
+    fs::write(&path, format!("protocol = \"grpc\"\n{calls}")).expect("written");
+    let args = ["--workload", path.to_str().expect("a path"), "-c", "2", "-p", "16", "-n", "400"];
+    assert_right(&load(&server, "", &args), 400);
+    // Two load processes, which get the workload in a message.
+    assert_right(&load(&server, "", &[&args[..], &["--processes", "2"]].concat()), 400);
+}
+
+/// A refusal does not need a server.
+#[track_caller]
+fn assert_refused(args: &[&str], part: &str) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    let output = command.arg("load").args(args).output().expect("it runs");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {printed}");
+    assert!(printed.contains(part), "{args:?}: {printed}");
+}
+
+#[test]
+fn wrong_urls_and_options_are_refused() {
+    let url = "grpc://127.0.0.1:1/a.B/C";
+    assert_refused(&["grpc://127.0.0.1:1"], "expected /PACKAGE.SERVICE/METHOD");
+    assert_refused(&["grpc://127.0.0.1:1/a.B"], "expected /PACKAGE.SERVICE/METHOD");
+    assert_refused(&["grpc://127.0.0.1/a.B/C"], "has no port");
+    assert_refused(&[url, "--message-hex", "08x"], "'x' is not a hex digit");
+    assert_refused(&[url, "--message-hex", "080"], "3 hex digits");
+    assert_refused(&[url, "--message-file", "/nowhere"], "--message-file /nowhere");
+    assert_refused(&[url, "--message-file", "/dev/zero"], "at most 4 MiB");
+    assert_refused(&[url, "--message-hex", "08", "--message-file", "a"], "cannot be used with");
+    assert_refused(&[url, "--http2"], "--http2 applies only to HTTP URLs");
+    let http = ["http://127.0.0.1:1/", "--expect-hex", "08"];
+    assert_refused(&http, "--expect-hex applies only to URLs of gRPC");
+}

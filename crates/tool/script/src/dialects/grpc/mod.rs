@@ -1,0 +1,62 @@
+//! gRPC: unary calls over HTTP/2, without TLS and compression.
+//!
+//! `asks` has the calls, from the options of a load or from a file (`file`). The connection is that of
+//! HTTP/2; only responses are checked differently (`reply`): a response is one message with a prefix
+//! (`framing`), and its outcome is in its trailers (`status`).
+
+mod asks;
+mod file;
+mod framing;
+mod hex;
+mod reply;
+pub mod rules;
+mod status;
+#[cfg(test)]
+mod tests;
+
+pub use asks::{GrpcAsks, GrpcCall};
+pub use hex::from_hex;
+
+use crate::{
+    dialects::http2::Http2,
+    greeting::Greeting,
+    protocol::{Protocol, ProtocolInfo, Scheme},
+    workload::file::FileText,
+};
+
+/// The protocol.
+#[derive(Debug)]
+pub struct Grpc;
+
+impl Protocol for Grpc {
+    type Asks = GrpcAsks;
+
+    const INFO: ProtocolInfo = ProtocolInfo {
+        name: "grpc",
+        schemes: &[Scheme { name: "grpc", port: None, tls: false }],
+        alpn: None,
+        url: "grpc://HOST:PORT/PACKAGE.SERVICE/METHOD",
+        paths: true,
+        adapters: &[],
+        readiness_probe: None,
+        // A call would show only whether the server has this method.
+        greeting: Greeting {
+            named: "HTTP/2 (perhaps gRPC)",
+            sends: |_| "gRPC calls",
+            remedy: "`--http2`, or `regatta load grpc://…`",
+            ..Http2::INFO.greeting
+        },
+    };
+
+    fn built_in() -> Vec<GrpcAsks> {
+        Vec::new()
+    }
+
+    fn usual(path: Option<&str>) -> GrpcAsks {
+        GrpcAsks::of_one(GrpcCall::new(path.unwrap_or("/")))
+    }
+
+    fn read(file: FileText<'_>) -> Result<GrpcAsks, String> {
+        file::read(file)
+    }
+}

@@ -1,0 +1,204 @@
+//! A response while it arrives, and whether it is right. The rules of HTTP/2 itself are checked before, in
+//! the crate `http2`.
+
+use super::{
+    framing::Framing,
+    hex::in_hex,
+    status::{self, Outcome},
+};
+use crate::{
+    dialects::{http::reply::criteria::Criteria, http2::response::Response},
+    text::printable,
+};
+use regatta_http2::{client::Head, hpack::Fields};
+
+/// What the message of a response must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// Any message. Its bytes are counted, and not kept.
+    Any,
+    /// The text of the exchange, byte for byte.
+    Bytes,
+}
+
+/// What has arrived of a response.
+#[derive(Debug, Default)]
+pub struct Reply {
+    /// Its status in HTTP; 0 until its head has arrived.
+    status: u16,
+    message: Framing,
+    /// The first thing that is wrong. The rest of the message is then not checked.
+    wrong: Option<String>,
+}
+
+impl Response for Reply {
+    type Expected = Expected;
+
+    #[cold]
+    fn in_words(expected: &Expected, text: &[u8]) -> String {
+        let message = match expected {
+            Expected::Any => "one message".to_owned(),
+            Expected::Bytes => message_in_words(text),
+        };
+        format!("status 200, {message} and grpc-status 0 (OK) in the trailers")
+    }
+
+    #[inline]
+    fn same_heads(_: &Expected) -> bool {
+        true
+    }
+
+    fn clear(&mut self) {
+        *self = Reply::default();
+    }
+
+    #[inline]
+    fn status(&self) -> u16 {
+        self.status
+    }
+
+    #[inline]
+    fn head(&mut self, head: &Head<'_>, is_known: bool, _: Criteria<'_, Expected>) {
+        self.status = head.status;
+        if head.ends || !is_known && !is_right(head) {
+            self.wrong = Some(fault_of_head(head));
+        }
+    }
+
+    #[inline]
+    fn piece(&mut self, piece: &[u8], is_all: bool, criteria: Criteria<'_, Expected>) {
+        if self.wrong.is_none() {
+            self.wrong = self.message(piece, criteria);
+        }
+        if is_all && self.wrong.is_none() {
+            self.wrong = Some(
+                "no trailers, and so no grpc-status: the response ended with its content (END_STREAM \
+                 on DATA)"
+                    .into(),
+            );
+        }
+    }
+
+    /// A status other than 0 explains other faults.
+    #[inline]
+    fn trailers(&mut self, fields: &Fields, _: Criteria<'_, Expected>) {
+        match status::outcome(fields) {
+            Outcome::Ok if self.wrong.is_some() => {}
+            Outcome::Ok => {
+                let came = self.message.end();
+                self.wrong = came
+                    .err()
+                    .map(|fault| format!("{}, and {}", fault.in_words(), status::in_words(fields)));
+            }
+            Outcome::Absent => self.wrong = Some("no grpc-status in the trailers".into()),
+            Outcome::Other => self.wrong = Some(status::in_words(fields)),
+        }
+    }
+
+    #[inline]
+    fn end(&mut self, _: Criteria<'_, Expected>) -> Option<String> {
+        self.wrong.take()
+    }
+
+    #[inline]
+    fn is_wrong(&self) -> bool {
+        self.wrong.is_some()
+    }
+
+    #[inline]
+    fn fault(&mut self, tolerates: bool) -> Option<String> {
+        self.wrong.take_if(|_| !tolerates)
+    }
+}
+
+impl Reply {
+    /// Takes a piece of the content. Returns what is wrong with it.
+    #[inline]
+    fn message(&mut self, piece: &[u8], criteria: Criteria<'_, Expected>) -> Option<String> {
+        let (at, part) = match self.message.take(piece) {
+            Ok(taken) => taken,
+            Err(fault) => return Some(fault.in_words()),
+        };
+        match criteria.expected {
+            Expected::Any => None,
+            Expected::Bytes => {
+                let length = self.message.length()?;
+                if length as usize != criteria.text.len() {
+                    return Some(wrong_length(length, part));
+                }
+                (criteria.text[at..at + part.len()] != *part)
+                    .then(|| wrong_bytes(at, part, criteria.text))
+            }
+        }
+    }
+}
+
+/// Whether a head is that of a response with a message.
+#[inline]
+fn is_right(head: &Head<'_>) -> bool {
+    let (mut kind, mut kinds, mut has_outcome) = (&b""[..], 0, false);
+    for field in head.fields.iter() {
+        match field.name {
+            b"content-type" => (kind, kinds) = (field.value, kinds + 1),
+            b"grpc-status" => has_outcome = true,
+            _ => {}
+        }
+    }
+    // `application/grpc-web` is another protocol.
+    let kind = kind.strip_prefix(b"application/grpc").map(|rest| rest.first());
+    let is_kind = kinds == 1 && matches!(kind, Some(None | Some(b'+' | b';')));
+    head.status == 200 && is_kind && !has_outcome
+}
+
+/// What is wrong with a head.
+#[cold]
+fn fault_of_head(head: &Head<'_>) -> String {
+    let status = head.status;
+    let kinds: Vec<String> = head
+        .fields
+        .iter()
+        .filter(|field| field.name == b"content-type")
+        .map(|field| printable(field.value))
+        .collect();
+    let outcome = status::outcome(head.fields);
+    if status != 200 || outcome == Outcome::Absent && head.ends {
+        let of_outcome = status::in_words(head.fields);
+        return format!("the status {status} and {of_outcome}, content-type {}", in_list(&kinds));
+    }
+    if outcome != Outcome::Absent {
+        let of_outcome = status::in_words(head.fields);
+        return match head.ends {
+            true => format!("{of_outcome}; no message (the response has only trailers)"),
+            false => format!("{of_outcome} in the head, although the response goes on"),
+        };
+    }
+    format!("content-type {}; expected application/grpc", in_list(&kinds))
+}
+
+fn in_list(kinds: &[String]) -> String {
+    if kinds.is_empty() { "missing".into() } else { kinds.join(" and ") }
+}
+
+/// A message, for people.
+#[cold]
+fn message_in_words(message: &[u8]) -> String {
+    match message.len() {
+        0 => "the empty message".into(),
+        bytes => format!("the message {} ({bytes} bytes)", in_hex(message)),
+    }
+}
+
+#[cold]
+fn wrong_length(length: u32, part: &[u8]) -> String {
+    match part {
+        [] => format!("a message of {length} bytes"),
+        part => format!("a message of {length} bytes that has {}", in_hex(part)),
+    }
+}
+
+#[cold]
+fn wrong_bytes(at: usize, part: &[u8], text: &[u8]) -> String {
+    let same = part.iter().zip(&text[at..]).take_while(|(came, expected)| came == expected).count();
+    let first = at + same;
+    format!("a message that differs from byte {first} on: {}", in_hex(&part[same..]))
+}

@@ -1,0 +1,114 @@
+//! For tests: a connection of the load, and the server's end of it.
+
+use super::{
+    dialect::Dialect2, response::Response, talk::ConnectionState, thread_state::ThreadState,
+};
+use crate::{
+    cursor::Cursor,
+    dialect::{At, Dialect},
+};
+use regatta_http2::{
+    frame::{Header, Kind, write},
+    hpack::{Decoder, Fields},
+};
+use regatta_record::Exchange;
+
+/// A request that the server has received.
+#[derive(Debug)]
+pub(in crate::dialects) struct Asked {
+    pub stream: u32,
+    pub fields: Fields,
+    pub content: Vec<u8>,
+}
+
+pub(in crate::dialects) struct Pair<R: Response> {
+    pub dialect: Dialect2<R>,
+    pub cursor: Cursor,
+    pub talk: ConnectionState<R>,
+    pub desk: ThreadState,
+    pub decoder: Decoder,
+    /// Number of right responses.
+    pub answered: u32,
+    /// Allocations of the load's side.
+    pub allocations: u64,
+    /// The settings of the server.
+    pub settings: Vec<(u16, u32)>,
+}
+
+impl<R: Response> Pair<R> {
+    pub fn new(dialect: Dialect2<R>) -> Self {
+        let (talk, desk) = (dialect.talk(0), dialect.desk(|| 0));
+        let cursor = Cursor::new(dialect.script(), 0);
+        let decoder = Decoder::new(1 << 16);
+        let (answered, allocations, settings) = (0, 0, Vec::new());
+        Pair { dialect, cursor, talk, desk, decoder, answered, allocations, settings }
+    }
+
+    /// Opens a new connection.
+    pub fn reconnect(&mut self) {
+        self.dialect.renew(&mut self.talk, 0);
+        self.cursor = Cursor::new(self.dialect.script(), 0);
+        self.decoder = Decoder::new(1 << 16);
+    }
+
+    /// Fills all streams. Returns the requests, and appends what the server has to send first to `out`.
+    pub fn asked(&mut self, out: &mut Vec<u8>) -> Vec<Asked> {
+        let Pair { dialect, cursor, talk, .. } = self;
+        let mut sent = Vec::with_capacity(1 << 16);
+        let count = allocation_counter::measure(|| {
+            cursor.ask(dialect.pipeline - cursor.owed());
+            let bytes = dialect.unsent(cursor, talk, 0);
+            sent.extend_from_slice(bytes);
+            let n = bytes.len();
+            dialect.wrote(cursor, talk, n);
+        });
+        self.allocations += count.count_total;
+        let mut input = sent.strip_prefix(write::PREFACE).unwrap_or(&sent);
+        if input.len() < sent.len() {
+            write::settings(out, &self.settings);
+        }
+        let mut all: Vec<Asked> = Vec::new();
+        while let Some((header, rest)) = input.split_first_chunk() {
+            let Header { length, kind, stream, .. } = Header::read(header);
+            let (payload, rest) = rest.split_at(length as usize);
+            input = rest;
+            match kind {
+                Kind::HEADERS => {
+                    let mut fields = Fields::default();
+                    self.decoder.decode(payload, &mut fields).unwrap();
+                    all.push(Asked { stream, fields, content: Vec::new() });
+                }
+                Kind::DATA => {
+                    let asked = all.iter_mut().find(|asked| asked.stream == stream).unwrap();
+                    asked.content.extend_from_slice(payload);
+                }
+                _ => {}
+            }
+        }
+        all
+    }
+
+    /// Passes bytes of the server to the load, in pieces of this size, up to the first wrong response.
+    pub fn try_receive(&mut self, bytes: &[u8], size: usize) -> Result<(), Box<Exchange>> {
+        for piece in bytes.chunks(size) {
+            let Pair { dialect, cursor, talk, desk, .. } = self;
+            let mut right = Ok(0);
+            let count = allocation_counter::measure(|| {
+                let at = At { cursor, talk: &mut *talk, desk };
+                right = dialect.receive(at, piece, 0, &mut ());
+                for _ in 0..*right.as_ref().unwrap_or(&0) {
+                    dialect.next_answered(talk).unwrap();
+                }
+            });
+            self.allocations += count.count_total;
+            self.answered += right?;
+            assert_eq!(self.dialect.next_answered(&mut self.talk), None);
+        }
+        Ok(())
+    }
+
+    /// Like [`Pair::try_receive`], if all responses are right.
+    pub fn receive(&mut self, bytes: &[u8], size: usize) {
+        self.try_receive(bytes, size).unwrap();
+    }
+}
