@@ -5,7 +5,7 @@ use crate::{
     commands::{
         load::{
             On, connect,
-            target::{adapter::AdapterArgs, tls::TlsArgs, url},
+            target::{adapter::AdapterArgs, grpc::addressed, tls::TlsArgs, url},
             threshold::without_limit,
         },
         race::known,
@@ -90,7 +90,8 @@ pub struct CapacityArgs {
     /// What to send, and which replies to expect. line://: double (default), dialogue, echo, or your
     /// own workload file. http://: a GET of the path (default), hello, hash, or a workload file.
     /// memcached://: cache (default), or a workload file. redis://: shard (default), or a workload
-    /// file. ws://: hub (broadcasts; default), or hub-echo
+    /// file. ws://: hub (broadcasts; default), or hub-echo. grpc://: the empty message (default), or a
+    /// workload file
     #[arg(long, value_parser = workload, value_name = "NAME|FILE.toml")]
     workload: Option<Workload>,
     /// With --contender: send GET requests of this path, e.g. /items; any status from 200 to 299 is right
@@ -212,6 +213,7 @@ pub fn run(args: CapacityArgs) -> anyhow::Result<Outcome> {
         (Some(asked), _) => CapacityTarget::Contender { asked, binary: &binary },
         (None, Some(url)) => {
             let target = url::Target::of(url, args.workload.as_ref())?;
+            let target = addressed(target, args.workload.as_ref())?;
             let tls = args.tls.of(&target)?;
             let url::Target { address: addr, workload, host, path, .. } = target;
             let workload = args.adapter.applied(workload)?;

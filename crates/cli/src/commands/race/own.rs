@@ -97,7 +97,17 @@ fn usual(url: &RunningUrl) -> anyhow::Result<Workload> {
     let path = url.path.as_deref().unwrap_or("/");
     match Workload::usual(url.protocol, Some(path)).context("the URL has no protocol")? {
         // A workload of options is neither built in nor a file.
-        one if Workload::parse(one.name()).is_none() => http_path(path).map_err(anyhow::Error::msg),
+        one if Workload::parse(one.name()).is_none() => {
+            let get = http_path(path).map_err(anyhow::Error::msg)?;
+            if get.protocol().name != one.protocol().name {
+                bail!(
+                    "what to send to servers of {} must be in a workload file: give --workload FILE.toml, \
+                     and leave the path out of the URLs",
+                    url.protocol
+                );
+            }
+            Ok(get)
+        }
         one => Ok(one),
     }
 }

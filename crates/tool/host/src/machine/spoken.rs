@@ -31,7 +31,7 @@ pub fn look(address: SocketAddr, workload: &Workload, path: Option<&str>) -> Opt
     let is_spoken =
         |greeting: &Greeting| answers.iter().any(|answer| (greeting.is_spoken)(answer.bytes()));
     let spoken: Vec<_> = ROWS.iter().filter(|row| is_spoken(&row.greeting)).collect();
-    if spoken.iter().any(|row| row.name == own.name) {
+    if is_spoken(&own.greeting) {
         return None;
     }
     let (name, sends) = (workload.name(), (own.greeting.sends)(workload.name()));

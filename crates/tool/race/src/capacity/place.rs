@@ -33,6 +33,7 @@ use std::{
 
 /// The server under test.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one for each search")]
 pub enum CapacityTarget<'a> {
     /// A server that already runs. Every step opens new connections, but the server is not restarted.
     Address {

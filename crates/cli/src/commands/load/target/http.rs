@@ -99,8 +99,8 @@ impl HttpArgs {
         let http2 = self.http2.then_some("--http2");
         match http2.or(self.given().first().copied()) {
             Some(flag) => bail!(
-                "{flag} applies only to HTTP URLs, e.g. http://HOST:PORT/PATH. Put a token for a hub \
-                 into its URL: ws://HOST:PORT/ws?access_token=TOKEN"
+                "{flag} applies only to HTTP URLs, e.g. http://HOST:PORT/PATH. Calls of gRPC have \
+                 no metadata, and a token for a hub is in its URL: ws://HOST:PORT/ws?access_token=TOKEN"
             ),
             None => Ok(()),
         }

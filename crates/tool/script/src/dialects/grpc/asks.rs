@@ -3,6 +3,7 @@
 use super::{
     framing,
     reply::{Expected, Reply},
+    rules,
 };
 use crate::{
     dialects::{http::requests::draw, http2::Dialect2},
@@ -11,15 +12,35 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 
+/// Maximum number of calls.
+const MOST_CALLS: usize = 1_000;
+
 /// Unary calls, drawn by weight.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "Unchecked")]
 pub struct GrpcAsks {
     name: String,
     /// At least one, not all of weight 0.
     calls: Vec<GrpcCall>,
     /// The text of the file that describes them.
     text: Option<String>,
+}
+
+/// A workload received from another process, not validated yet.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Unchecked {
+    name: String,
+    calls: Vec<GrpcCall>,
+    text: Option<String>,
+}
+
+impl TryFrom<Unchecked> for GrpcAsks {
+    type Error = String;
+
+    fn try_from(Unchecked { name, calls, text }: Unchecked) -> Result<Self, String> {
+        GrpcAsks::new(name, calls, text)
+    }
 }
 
 /// A call with one message, and the message that is expected.
@@ -44,6 +65,12 @@ impl GrpcCall {
         GrpcCall { weight: 1, path: path.to_owned(), message: Vec::new(), expected: None }
     }
 
+    fn check(&self) -> Result<(), String> {
+        rules::check_path(&self.path)?;
+        rules::check_length(self.message.len())?;
+        rules::check_length(self.expected.as_ref().map_or(0, Vec::len))
+    }
+
     /// The request as HTTP/1.1 writes it. It is sent with `:authority` in place of Host.
     fn request(&self, host: &str) -> Vec<u8> {
         let path = &self.path;
@@ -64,9 +91,32 @@ impl GrpcAsks {
         GrpcAsks { name: format!("POST {}", call.path), calls: vec![call], text: None }
     }
 
-    /// Creates the workload of a file; at least one call has a weight above 0.
-    pub(super) fn of_file(name: String, calls: Vec<GrpcCall>, text: String) -> Self {
-        GrpcAsks { name, calls, text: Some(text) }
+    /// Creates a workload of these calls.
+    ///
+    /// # Errors
+    /// What is wrong with the calls, as a sentence.
+    pub(super) fn new(
+        name: String,
+        calls: Vec<GrpcCall>,
+        text: Option<String>,
+    ) -> Result<Self, String> {
+        if !(1..=MOST_CALLS).contains(&calls.len()) {
+            return Err(format!(
+                "it has {} requests; expected 1 to {MOST_CALLS}, each as [[request]] with path = \
+                 \"/PACKAGE.SERVICE/METHOD\"",
+                calls.len()
+            ));
+        }
+        for (call, number) in calls.iter().zip(1..) {
+            call.check().map_err(|why| format!("request {number}: {why}"))?;
+        }
+        if calls.iter().all(|call| call.weight == 0) {
+            return Err(
+                "all requests have weight 0, so none would ever be sent; set a weight above 0"
+                    .into(),
+            );
+        }
+        Ok(GrpcAsks { name, calls, text })
     }
 }
 

@@ -3,14 +3,10 @@
 use super::{
     asks::{GrpcAsks, GrpcCall},
     hex::from_hex,
-    rules,
 };
 use crate::workload::file::{FileText, Kept};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-
-/// Maximum number of `[[request]]`.
-const MOST_REQUESTS: usize = 1_000;
 
 /// The file as written.
 #[derive(Deserialize)]
@@ -37,40 +33,21 @@ struct RawCall {
 /// Reads a file.
 pub(super) fn read(file: FileText<'_>) -> Result<GrpcAsks, String> {
     let raw: RawFile = file.parse()?;
-    let requests = raw.request.len();
-    if !(1..=MOST_REQUESTS).contains(&requests) {
-        return Err(format!(
-            "it has {requests} requests; expected 1 to {MOST_REQUESTS}, each as [[request]] with \
-             path = \"/PACKAGE.SERVICE/METHOD\""
-        ));
-    }
     let numbered = raw.request.into_iter().enumerate();
     let calls = numbered
         .map(|(i, raw)| call(raw).map_err(|why| format!("request {}: {why}", i + 1)))
         .collect::<Result<Vec<_>, _>>()?;
-    if calls.iter().all(|call| call.weight == 0) {
-        return Err(
-            "all requests have weight 0, so none would ever be sent; set a weight above 0".into()
-        );
-    }
     let lists = file.lists(BTreeMap::new(), BTreeMap::new());
     let Kept { name, text, .. } = file.keep(raw.name, lists)?;
-    Ok(GrpcAsks::of_file(name, calls, text))
+    GrpcAsks::new(name, calls, Some(text))
 }
 
 fn call(raw: RawCall) -> Result<GrpcCall, String> {
     let RawCall { weight, path, message_hex, expect_hex } = raw;
-    rules::check_path(&path)?;
-    let message = message(&message_hex).map_err(|why| format!("`message_hex`: {why}"))?;
-    let expected = expect_hex.map(|text| self::message(&text)).transpose();
+    let message = from_hex(&message_hex).map_err(|why| format!("`message_hex`: {why}"))?;
+    let expected = expect_hex.map(|text| from_hex(&text)).transpose();
     let expected = expected.map_err(|why| format!("`expect_hex`: {why}"))?;
     Ok(GrpcCall { weight: weight.unwrap_or(1), path, message, expected })
-}
-
-fn message(text: &str) -> Result<Vec<u8>, String> {
-    let message = from_hex(text)?;
-    rules::check_length(message.len())?;
-    Ok(message)
 }
 
 #[cfg(test)]
@@ -100,10 +77,31 @@ mod tests {
     }
 
     #[test]
+    fn what_another_process_sends_is_checked_too() {
+        let sent = |path: &str, weight: u32, calls: usize| {
+            let call = GrpcCall { weight, ..GrpcCall::new(path) };
+            let call = serde_json::to_value(call).unwrap();
+            let asks = serde_json::json!({ "name": "x", "calls": vec![call; calls], "text": null });
+            serde_json::from_value::<GrpcAsks>(asks).map_err(|error| error.to_string())
+        };
+        assert!(sent("/a/b", 1, 1).is_ok());
+        for (path, weight, calls, part) in [
+            ("/a/b", 1, 0, "it has 0 requests"),
+            ("/a/b", 1, 1_001, "it has 1001 requests"),
+            ("/a/b", 0, 2, "weight above 0"),
+            ("/a\r\nx: 1/b", 1, 1, "is not the path of a method"),
+        ] {
+            let error = sent(path, weight, calls).unwrap_err();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+
+    #[test]
     fn weights_and_messages_may_be_absent() {
         let text = "protocol = \"grpc\"\n[[request]]\npath = \"/a.B/C\"";
         let asks = read(FileText::alone(text, "mine")).unwrap();
-        let expected = GrpcAsks::of_file("mine".into(), vec![GrpcCall::new("/a.B/C")], text.into());
+        let expected =
+            GrpcAsks::new("mine".into(), vec![GrpcCall::new("/a.B/C")], Some(text.into())).unwrap();
         assert_eq!(asks, expected);
     }
 }

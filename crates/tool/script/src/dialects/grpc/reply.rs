@@ -34,6 +34,10 @@ pub struct Reply {
 impl Response for Reply {
     type Expected = Expected;
 
+    /// A method cannot return what it has not got the message for. An error may come earlier.
+    const FOLLOWS_REQUEST: bool = true;
+    const OVER_HTTP1: &str = "it does not speak HTTP/2, over which gRPC is sent";
+
     #[cold]
     fn in_words(expected: &Expected, text: &[u8]) -> String {
         let message = match expected {
@@ -144,10 +148,23 @@ fn is_right(head: &Head<'_>) -> bool {
             _ => {}
         }
     }
-    // `application/grpc-web` is another protocol.
-    let kind = kind.strip_prefix(b"application/grpc").map(|rest| rest.first());
-    let is_kind = kinds == 1 && matches!(kind, Some(None | Some(b'+' | b';')));
-    head.status == 200 && is_kind && !has_outcome
+    head.status == 200 && kinds == 1 && is_kind(kind) && !has_outcome
+}
+
+/// Whether this is the content type of messages of Protocol Buffers: `application/grpc` or `application/grpc+proto`,
+/// perhaps with parameters. Case does not matter (RFC 9110, 8.3.1). `application/grpc-web` is another protocol, and
+/// `application/grpc+json` another form of messages.
+#[inline]
+fn is_kind(value: &[u8]) -> bool {
+    const KIND: &[u8] = b"application/grpc";
+    const FORM: &[u8] = b"+proto";
+    let Some((kind, mut rest)) = value.split_at_checked(KIND.len()) else { return false };
+    if let Some((form, others)) = rest.split_at_checked(FORM.len())
+        && form.eq_ignore_ascii_case(FORM)
+    {
+        rest = others;
+    }
+    kind.eq_ignore_ascii_case(KIND) && matches!(rest.trim_ascii_start().first(), None | Some(b';'))
 }
 
 /// What is wrong with a head.

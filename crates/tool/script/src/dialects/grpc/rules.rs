@@ -9,7 +9,7 @@ pub const LONGEST_MESSAGE: usize = 4 << 20;
 /// What was expected, in one sentence.
 pub fn check_path(path: &str) -> Result<(), String> {
     let is_name = |name: &str| {
-        let is_name_char = |c: char| c.is_ascii_alphanumeric() || "_.".contains(c);
+        let is_name_char = |c: char| c.is_ascii_alphanumeric() || "_.-~".contains(c);
         !name.is_empty() && name.chars().all(is_name_char)
     };
     match path.strip_prefix('/').and_then(|path| path.split_once('/')) {
@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn a_path_names_a_service_and_a_method() {
-        for path in ["/a.B/C", "/B/C", "/a.b_2.C/D"] {
+        for path in ["/a.B/C", "/B/C", "/a.b_2.C/D", "/a-b/c"] {
             assert_eq!(check_path(path), Ok(()), "{path}");
         }
         for path in ["", "/", "/a", "/a/", "//b", "a/b", "/a/b/c", "/a/b?c", "/a%20/b", "/a/b/"] {

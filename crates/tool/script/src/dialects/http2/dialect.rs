@@ -256,7 +256,7 @@ impl<R: Response> Dialect for Dialect2<R> {
         Some(Exchange {
             sent: self.request_in_words(place, &talk.salts),
             expected: R::in_words(expected, self.script.reply(place.exchange)),
-            received: format!("the status {} and a part of the content", place.reply.status()),
+            received: format!("the status {} and no end of the response", place.reply.status()),
             reply_index: 0,
         })
     }

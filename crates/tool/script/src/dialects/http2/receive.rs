@@ -112,7 +112,7 @@ impl<R: Response> Dialect2<R> {
         let received = match input.starts_with(b"HTTP/1.") {
             true => {
                 let text = cut(input, SHOWN);
-                format!("{text} ({rule}); the server answers in HTTP/1.1: load it without --http2")
+                format!("{text} ({rule}); the server answers in HTTP/1.1: {}", R::OVER_HTTP1)
             }
             false => format!("{} ({rule})", frame.map_or(String::new(), |it| it.to_string())),
         };
@@ -210,7 +210,10 @@ impl<R: Response> Reader<'_, R> {
         slot.stream = 0;
         self.desk.count(slot.reply.status());
         let (exchange, index) = (slot.exchange, slot.index);
-        let fault = slot.reply.end(self.criteria(exchange));
+        let mut fault = slot.reply.end(self.criteria(exchange));
+        if R::FOLLOWS_REQUEST && fault.is_none() {
+            fault = talk.unsent_content(stream.id);
+        }
         talk.forget_content(stream.id);
         if let Some((held, early)) = &mut talk.held
             && *held == stream.id

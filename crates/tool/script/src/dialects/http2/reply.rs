@@ -57,6 +57,10 @@ impl Fault {
 impl Response for Reply {
     type Expected = Expected;
 
+    /// A server need not read content that it does not use (RFC 9113, 8.1).
+    const FOLLOWS_REQUEST: bool = false;
+    const OVER_HTTP1: &str = "load it without --http2";
+
     #[cold]
     fn in_words(expected: &Expected, text: &[u8]) -> String {
         expected.in_words(text)

@@ -10,6 +10,12 @@ pub trait Response: Debug + Default {
     /// What a response must be.
     type Expected: Debug + Sync;
 
+    /// Whether a response cannot be right before its request was sent completely.
+    const FOLLOWS_REQUEST: bool;
+
+    /// What helps against a server that answers in HTTP/1.1.
+    const OVER_HTTP1: &str;
+
     /// Describes the expected response; `text` is the text that it is compared with.
     fn in_words(expected: &Self::Expected, text: &[u8]) -> String;
 

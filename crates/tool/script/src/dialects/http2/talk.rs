@@ -183,6 +183,16 @@ impl<R: Response> ConnectionState<R> {
         });
     }
 
+    /// Says that content of the stream was not sent, if so.
+    #[inline]
+    pub(super) fn unsent_content(&self, stream: u32) -> Option<String> {
+        let sending = self.sending.iter().find(|sending| sending.stream == stream)?;
+        Some(format!(
+            "a complete response, although the server has got only {} bytes of the request's content",
+            sending.from
+        ))
+    }
+
     /// The stream has ended: no more of its content is sent.
     pub(super) fn forget_content(&mut self, stream: u32) {
         self.sending.retain(|sending| sending.stream != stream);
