@@ -37,7 +37,11 @@ message_hex = "ff"
 "#;
 
 fn pair() -> Pair<Reply> {
-    let workload = Workload::from_text(TEXT, "items").unwrap();
+    of_file(TEXT)
+}
+
+fn of_file(text: &str) -> Pair<Reply> {
+    let workload = Workload::from_text(text, "items").unwrap();
     let place = Destination { host: "a.test:1", ..Destination::default() };
     let order = CompileOptions { seed: 3, pipeline: PIPELINE, place, shared: None, machines: None };
     match workload.compile(&order).unwrap() {
@@ -128,6 +132,22 @@ fn a_request_is_a_call_without_compression() {
         assert!(field(":path").unwrap().starts_with("/test.Items/"));
         message(&asked);
     }
+}
+
+/// The window of the connection is 65,535 bytes, and the server never raises it.
+#[test]
+fn a_response_to_a_message_that_was_not_sent_is_wrong() {
+    let message = "00".repeat(70_000);
+    let text =
+        format!("protocol = \"grpc\"\n[[request]]\npath = \"/a/b\"\nmessage_hex = \"{message}\"\n");
+    let mut pair = of_file(&text);
+    let mut out = Vec::new();
+    let first = pair.asked(&mut out)[0].stream;
+    Answer::right(b"x").write(first, &mut out);
+    let wrong = pair.try_receive(&out, 100).unwrap_err();
+    let expected = "the server has got only 65535 bytes of the request's content";
+    assert!(wrong.received.contains(expected), "{wrong:?}");
+    assert_eq!(pair.answered, 0);
 }
 
 #[test]
