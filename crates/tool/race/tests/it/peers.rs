@@ -7,7 +7,10 @@ use std::{fs, path::Path};
 fn pinned(peer: &Contender) -> String {
     let sources = peer.manifest.source.iter().map(|file| peer.dir.join(file));
     let of_sources = sources.filter_map(|file| file.parent().map(Path::to_path_buf));
-    let folders = of_sources.chain([peer.dir.clone()]);
+    let of_setup = peer.manifest.setup.iter().filter_map(|command| command.split(' ').next());
+    let of_setup =
+        of_setup.filter_map(|program| Some(peer.dir.join(program).parent()?.to_path_buf()));
+    let folders = of_sources.chain(of_setup).chain([peer.dir.clone()]);
     let files = folders.flat_map(|folder| {
         ["pom.xml", "requirements.txt", "Cargo.lock", "go.mod", "package-lock.json"]
             .map(|name| folder.join(name))
