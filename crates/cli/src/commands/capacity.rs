@@ -5,7 +5,7 @@ use crate::{
     commands::{
         load::{
             On, connect,
-            target::{adapter::AdapterArgs, grpc::addressed, tls::TlsArgs, url},
+            target::{adapter::AdapterArgs, grpc::GrpcArgs, tls::TlsArgs, url},
             threshold::without_limit,
         },
         race::known,
@@ -213,7 +213,7 @@ pub fn run(args: CapacityArgs) -> anyhow::Result<Outcome> {
         (Some(asked), _) => CapacityTarget::Contender { asked, binary: &binary },
         (None, Some(url)) => {
             let target = url::Target::of(url, args.workload.as_ref())?;
-            let target = addressed(target, args.workload.as_ref())?;
+            let target = GrpcArgs::default().applied(target, args.workload.as_ref())?;
             let tls = args.tls.of(&target)?;
             let url::Target { address: addr, workload, host, path, .. } = target;
             let workload = args.adapter.applied(workload)?;

@@ -9,7 +9,7 @@ use regatta_script::{
 use std::{fs::File, io::Read, path::PathBuf};
 
 /// The call to send, and the expected reply.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "gRPC call and expected reply")]
 pub struct GrpcArgs {
     /// The message to send, as hex digits. Default: the empty message
@@ -28,7 +28,8 @@ pub struct GrpcArgs {
 struct Message(Vec<u8>);
 
 impl GrpcArgs {
-    /// Applies these options to the target and workload.
+    /// Applies these options to the target and workload. The URL has the path of the method, or none if a workload
+    /// file has the paths.
     pub fn applied(&self, target: Target, workload: Option<&Workload>) -> anyhow::Result<Target> {
         let Workload::Grpc(_) = target.workload else {
             if let Some(flag) = self.given().first() {
@@ -38,22 +39,30 @@ impl GrpcArgs {
             }
             return Ok(target);
         };
-        if let (Some(workload), Some(flag)) = (workload, self.given().first()) {
-            bail!(
-                "{flag} cannot be used with --workload {}, which defines messages itself: remove one \
-                 of the two, or write it into the workload file",
-                workload.name()
-            );
+        let path = target.path.as_deref().unwrap_or("/");
+        if let Some(workload) = workload {
+            let name = workload.name();
+            if let Some(flag) = self.given().first() {
+                bail!(
+                    "{flag} cannot be used with --workload {name}, which defines messages itself: \
+                     remove one of the two, or write it into the workload file"
+                );
+            }
+            if path != "/" {
+                bail!(
+                    "the workload {name} defines its own paths, so the URL cannot have the path \
+                     {path}: write grpc://HOST:PORT"
+                );
+            }
+            return Ok(Target { path: None, ..target });
         }
-        let path = target.path.clone();
-        let target = addressed(target, workload)?;
-        let Some(path) = path.filter(|_| workload.is_none()) else { return Ok(target) };
+        rules::check_path(path).map_err(anyhow::Error::msg)?;
         let call = GrpcCall {
             message: self.message()?,
             expected: self.expect_hex.clone().map(|Message(bytes)| bytes),
-            ..GrpcCall::new(&path)
+            ..GrpcCall::new(path)
         };
-        Ok(Target { workload: GrpcAsks::of_one(call).into(), ..target })
+        Ok(Target { workload: GrpcAsks::of_one(call).into(), path: None, ..target })
     }
 
     fn message(&self) -> anyhow::Result<Vec<u8>> {
@@ -81,26 +90,6 @@ impl GrpcArgs {
         ];
         all.into_iter().filter(|(_, is_given)| *is_given).map(|(flag, _)| flag).collect()
     }
-}
-
-/// Checks the path of a URL of gRPC, which is that of the method, or of none if a workload file has them. Other targets
-/// are left as they are.
-pub fn addressed(target: Target, workload: Option<&Workload>) -> anyhow::Result<Target> {
-    let Workload::Grpc(_) = target.workload else { return Ok(target) };
-    let path = target.path.as_deref().unwrap_or("/");
-    let Some(workload) = workload else {
-        rules::check_path(path).map_err(anyhow::Error::msg)?;
-        let workload = GrpcAsks::of_one(GrpcCall::new(path)).into();
-        return Ok(Target { workload, path: None, ..target });
-    };
-    if path != "/" {
-        bail!(
-            "the workload {} defines its own paths, so the URL cannot have the path {path}: write \
-             grpc://HOST:PORT",
-            workload.name()
-        );
-    }
-    Ok(Target { path: None, ..target })
 }
 
 /// Parses a message in hex digits.

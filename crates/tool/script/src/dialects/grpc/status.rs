@@ -3,6 +3,7 @@
 //! Source: the gRPC repository, `doc/PROTOCOL-HTTP2.md` and `doc/statuscodes.md`.
 
 use crate::text::cut;
+use percent_encoding::percent_decode;
 use regatta_http2::hpack::Fields;
 
 /// Maximum number of characters of a message that are shown.
@@ -81,17 +82,7 @@ fn named(value: &[u8]) -> String {
 
 /// A message for people, which is percent-encoded UTF-8. Control characters are escaped.
 fn as_text(message: &[u8]) -> String {
-    let (mut bytes, mut rest) = (Vec::new(), message);
-    while let [byte, after @ ..] = rest {
-        let decoded = match after {
-            [high, low, ..] if *byte == b'%' => digit(*high).zip(digit(*low)),
-            _ => None,
-        };
-        let (byte, taken) = decoded.map_or((*byte, 1), |(high, low)| (high << 4 | low, 3));
-        bytes.push(byte);
-        rest = &rest[taken..];
-    }
-    let text = String::from_utf8_lossy(&bytes);
+    let text = percent_decode(message).decode_utf8_lossy();
     let mut shown = String::new();
     for c in text.chars() {
         if shown.len() >= SHOWN {
@@ -101,10 +92,6 @@ fn as_text(message: &[u8]) -> String {
         if c.is_control() { shown.extend(c.escape_default()) } else { shown.push(c) }
     }
     shown
-}
-
-fn digit(byte: u8) -> Option<u8> {
-    char::from(byte).to_digit(16).map(|digit| digit as u8)
 }
 
 #[cfg(test)]
