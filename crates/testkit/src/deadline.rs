@@ -15,11 +15,15 @@ pub fn until(what: &str, condition: impl FnMut() -> bool) {
 }
 
 /// Polls a condition until it is true. Panics after `limit`.
+///
+/// The pauses grow with the time waited, from 1 to 20 ms: some conditions read all of `/proc`, and tests that wait would
+/// take the CPU from others.
 #[track_caller]
 pub fn until_within(limit: Duration, what: &str, mut condition: impl FnMut() -> bool) {
-    let end = Instant::now() + limit;
+    let began = Instant::now();
     while !condition() {
-        assert!(Instant::now() < end, "waited {limit:?} until {what}");
-        thread::sleep(Duration::from_millis(2));
+        let waited = began.elapsed();
+        assert!(waited < limit, "waited {limit:?} until {what}");
+        thread::sleep((waited / 20).clamp(Duration::from_millis(1), Duration::from_millis(20)));
     }
 }

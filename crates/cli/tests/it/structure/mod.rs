@@ -141,6 +141,23 @@ fn the_front_page_of_a_folder_is_inside() {
     }
 }
 
+/// rustdoc reads a crate for seconds to find that it has no example, so only crates that have one are looked at.
+#[test]
+fn examples_in_documentation_are_tested_where_there_are_any() {
+    for of in crates().iter().filter(|folder| folder.join("src/lib.rs").is_file()) {
+        let text = |path: &PathBuf| fs::read_to_string(path).expect("a source");
+        let has_example = sources(&of.join("src")).iter().map(text).any(|text| {
+            let comments = text.lines().map(str::trim_start).filter(|line| line.starts_with("//"));
+            let texts = comments.map(|line| line.trim_start_matches(['/', '!']).trim());
+            // Every second fence ends a block.
+            let mut fences = texts.filter(|line| line.starts_with("```")).step_by(2);
+            fences.any(|fence| ["```", "```rust", "```should_panic"].contains(&fence))
+        });
+        let manifest = text(&of.join("Cargo.toml"));
+        assert_eq!(has_example, !manifest.contains("doctest = false"), "{}", of.display());
+    }
+}
+
 #[test]
 fn no_files_and_no_folders_of_a_crate_need_each_other() {
     let mut all = String::new();

@@ -43,6 +43,10 @@ impl Sentinel {
             .expect("redis-server starts");
         let sentinel = Sentinel { child, _folder: folder, port };
         until("the Sentinel listens", || Client::try_connect(sentinel.addr()).is_ok());
+        // It makes a master that has returned a replica after four of these periods and a look at it, which take up to
+        // 18 s by default. Sentinels before 7.0 have no such command.
+        Client::connect(sentinel.addr())
+            .say("SENTINEL DEBUG INFO-PERIOD 1000 PUBLISH-PERIOD 500 ASK-PERIOD 500");
         sentinel
     }
 

@@ -1,13 +1,14 @@
 //! A server, agents with a mark that finds their processes, and loads over them.
 
 use regatta_fleet::{Build, Fleet, FleetRun, Machine, Settings, Void};
-use regatta_load::{Moment, Plan, Progress, Until, Watch};
+use regatta_load::{Arrivals, Drive, Moment, Plan, Progress, Until, Watch};
 use regatta_script::Workload;
 use regatta_testkit::child::example;
 use std::{
     fs,
     io::{BufRead, BufReader, Write},
     net::{SocketAddr, TcpListener, TcpStream},
+    num::NonZeroU32,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
@@ -111,6 +112,17 @@ pub fn plan(target: SocketAddr) -> Plan {
         until: Until::Elapsed(Duration::from_millis(300)),
         seed: 42,
         ..Plan::closed(target, Workload::parse("double").unwrap())
+    }
+}
+
+/// A load of this many seconds. Its rate leaves the CPU to other tests.
+pub fn of_seconds(seconds: u64, server: &Recorder) -> Plan {
+    let rate = NonZeroU32::new(1_000).unwrap();
+    Plan {
+        connections: 8,
+        until: Until::Elapsed(Duration::from_secs(seconds)),
+        drive: Drive::Open { rate, arrivals: Arrivals::Constant },
+        ..plan(server.address)
     }
 }
 

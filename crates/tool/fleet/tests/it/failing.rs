@@ -1,11 +1,11 @@
 //! An agent that is absent, different, killed or silent ends the load, and is named.
 
 use crate::common::{
-    Recorder, behind, build, connect, connect_with, machine, mark, marked, plan, run_watched,
-    with_cores,
+    Recorder, behind, build, connect, connect_with, machine, mark, marked, of_seconds, plan,
+    run_watched, with_cores,
 };
 use regatta_fleet::{Error, Fleet, FleetRun, Machine, Settings};
-use regatta_load::{Phase, Plan, Progress, Until};
+use regatta_load::{Phase, Plan, Progress};
 use regatta_testkit::deadline::until;
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
@@ -80,11 +80,7 @@ fn disturbed(settings: Settings, does: impl Fn(u32)) -> (String, Vec<u64>, Durat
     let mut agents = marked(&mark).into_iter().filter(is_agent).map(|(pid, _)| pid);
     // In the order of their start.
     let second = agents.next().max(agents.next()).unwrap();
-    let plan = Plan {
-        connections: 8,
-        until: Until::Elapsed(Duration::from_secs(60)),
-        ..plan(server.address)
-    };
+    let plan = of_seconds(60, &server);
     let mut disturbed_at = None;
     let mut progress = |progress: &Progress| {
         if progress.phase == Phase::Measuring && progress.replies > 100 && disturbed_at.is_none() {
@@ -122,7 +118,7 @@ fn a_silent_agent_ends_the_load() {
 fn a_load_process_that_dies_is_reported_by_its_agent() {
     let (server, mark) = (Recorder::start(), mark());
     let mut fleet = connect(&[machine("a", "load-process", &mark)]).unwrap();
-    let plan = Plan { until: Until::Elapsed(Duration::from_secs(60)), ..plan(server.address) };
+    let plan = of_seconds(60, &server);
     let mut killed = false;
     let mut progress = |progress: &Progress| {
         if progress.phase == Phase::Measuring && !std::mem::replace(&mut killed, true) {

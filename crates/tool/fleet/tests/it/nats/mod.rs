@@ -5,7 +5,7 @@ mod raw;
 mod slow;
 
 use crate::{
-    common::{Recorder, marked, plan, run, run_watched},
+    common::{Recorder, marked, of_seconds, plan, run, run_watched},
     same,
 };
 use place::Place;
@@ -24,12 +24,6 @@ use std::{
 
 fn kill(pid: u32) {
     kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::KILL).unwrap();
-}
-
-/// A load of this many seconds.
-fn of_seconds(seconds: u64, server: &Recorder) -> Plan {
-    let until = Until::Elapsed(Duration::from_secs(seconds));
-    Plan { connections: 8, until, ..plan(server.address) }
 }
 
 /// Calls `does` once, inside the window.
