@@ -24,7 +24,7 @@ use seen::{Fault, Seen};
 use world::{Tested, World};
 
 fn histories() -> u64 {
-    by_tier(10_000, 100_000)
+    by_tier(4_000, 100_000)
 }
 
 fn run<E: Tested>(

@@ -57,7 +57,7 @@ fn each_request_has_its_one_right_reply_while_slots_move() {
         let found = World::new(seed, None, true).run(&mut Seen::default());
         panic!("seed {seed}: {found:?}");
     }
-    let (found, seen) = run(by_tier(10_000, 100_000), None);
+    let (found, seen) = run(by_tier(4_000, 100_000), None);
     println!("{seen:#?}");
     if let Some((seed, found)) = found {
         panic!("CLUSTER_SEED={seed}: {found}");
