@@ -5,7 +5,7 @@ use crate::{
     commands::{
         load::{
             On, connect,
-            target::{adapter::AdapterArgs, grpc::GrpcArgs, tls::TlsArgs, url},
+            target::{adapter::AdapterArgs, grpc::GrpcArgs, http::over_http2, tls::TlsArgs, url},
             threshold::without_limit,
         },
         race::known,
@@ -48,6 +48,7 @@ use std::{
   regatta capacity --contender epoll --limit p95=50ms --in-flight 4
   regatta capacity --contender 'mine=./mine {port}' --limit p99=5ms --by rate
   regatta capacity --contender 'mine=./mine {port}' --http / --limit p99=5ms
+  regatta capacity --contender nginx --workload hello --http2 --limit p99=5ms
 
 With a URL, every step opens new connections to the same server. With --contender, every step
 starts the server again.
@@ -98,6 +99,10 @@ pub struct CapacityArgs {
     #[arg(long, value_name = "PATH", value_parser = http_path, requires = "contender",
           conflicts_with = "workload")]
     http: Option<Workload>,
+    /// Speak HTTP/2, as `regatta load --http2` does. --pipeline is the number of streams on each
+    /// connection
+    #[arg(long)]
+    http2: bool,
     #[command(flatten)]
     adapter: AdapterArgs,
     /// Length of a step's measurement window. Default: 1s, or twice the limit if that is longer. It is
@@ -157,7 +162,7 @@ pub struct CapacityArgs {
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// With --html: a result of --json to show on the same page, e.g. of another server; it must have the
-    /// same --by and --limit. Repeatable
+    /// same --by, --limit and --http2. Repeatable
     #[arg(long, value_name = "FILE", requires = "html")]
     compare: Vec<PathBuf>,
     /// Allow a debug build to start a contender: for tests of regatta itself
@@ -214,6 +219,7 @@ pub fn run(args: CapacityArgs) -> anyhow::Result<Outcome> {
         (None, Some(url)) => {
             let target = url::Target::of(url, args.workload.as_ref())?;
             let target = GrpcArgs::default().applied(target, args.workload.as_ref())?;
+            let target = if args.http2 { over_http2(target)? } else { target };
             let tls = args.tls.of(&target)?;
             let url::Target { address: addr, workload, host, path, .. } = target;
             let workload = args.adapter.applied(workload)?;
@@ -333,6 +339,13 @@ fn others(args: &CapacityArgs, question: &Question) -> anyhow::Result<Vec<Capaci
                 question.limit
             );
         }
+        if found.over.is_some() != args.http2 {
+            let (that, this) = if args.http2 { ("is not", "is") } else { ("is", "is not") };
+            bail!(
+                "{} {that} a result over HTTP/2, and this search {this}; --compare expects the same",
+                path.display()
+            );
+        }
         Ok(found)
     };
     args.compare.iter().map(read).collect()
@@ -349,7 +362,8 @@ fn ask(args: &CapacityArgs, contender: &str, setup: &Setup) -> anyhow::Result<As
         bail!("--adapter applies only to a URL; the protocol of a contender is in its manifest");
     }
     let workload = args.http.clone().or_else(|| args.workload.clone()).unwrap_or_default();
-    let asked = capacity::alone(contender, &workload, cpus, &known()?, setup.clone())?;
+    let workload = (&workload, args.http2.then_some("http2"));
+    let asked = capacity::alone(contender, workload, cpus, &known()?, setup.clone())?;
     if asked.entries.iter().any(|entry| entry.running.is_some()) {
         let url = contender.split_once('=').map_or(contender, |(_, url)| url);
         bail!(

@@ -49,6 +49,47 @@ fn a_contender_over_a_path_needs_no_workload_file() {
     );
 }
 
+/// The levels of a search over HTTP/2 for 8 streams on each connection, and what is wrong.
+#[test]
+fn a_search_over_http_2_says_so() {
+    let server = Server::of("hello", "epoll", &["--http2"]);
+    let url = format!("http://{}", server.addr);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("found.json");
+    let file = file.to_str().unwrap();
+    let limits = ["--limit", "p50=500ms", "--step", "5", "--max", "5", "-p", "8"];
+    let limits = [&limits[..], &["--window", "100ms", "--warm-up", "0s"]].concat();
+    let output = capacity(&[&[&url, "--http2", "--json", file][..], &limits].concat());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    let said = "GET / over HTTP/2 · closed loop, 8 requests in flight per client";
+    assert!(text.contains(said), "{text}");
+    let found: Capacity = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    assert_eq!(found.over.as_deref(), Some("http2"));
+    // A contender by its manifest, whose server also reads nothing else.
+    let own = ["--contender", "epoll", "--workload", "hello", "--http2", "--debug-build"];
+    let found = json(&capacity(&[&own[..], &limits, &["--json", "-"]].concat()));
+    assert_eq!(
+        (&found["over"], &found["workload"]),
+        (&"http2".into(), &"hello".into()),
+        "{found:#}"
+    );
+    assert!(found["clients"]["low"] == 5, "{found:#}");
+    let page = folder.path().join("page.html");
+    let page = ["--html", page.to_str().unwrap(), "--compare", file];
+    let line = format!("line://{}", server.addr);
+    for (args, said) in [
+        (vec![&url[..], page[0], page[1], page[2], page[3]], "is a result over HTTP/2, and this"),
+        (vec![&line, "--http2"], "--http2: "),
+        (vec!["--contender", "epoll", "--http2", "--debug-build"], "this race is over HTTP/2, but"),
+    ] {
+        let output = capacity(&[&args[..], &limits].concat());
+        let printed = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {printed}");
+        assert!(printed.contains(said), "{args:?}: {printed}");
+    }
+}
+
 #[test]
 fn a_server_that_already_runs_is_no_contender_of_a_capacity_search() {
     let server = Server::double("epoll", &[]);

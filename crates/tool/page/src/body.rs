@@ -133,7 +133,9 @@ fn raced(summary: &Summary) -> String {
         }
         None => format!("{} of {} s", counted(run as usize, "round"), asked.window_s),
     };
-    let over = protocol_in_words(asked).map(|named| format!(" over {named}")).unwrap_or_default();
+    let over = protocol_in_words(asked.over.as_deref())
+        .map(|named| format!(" over {named}"))
+        .unwrap_or_default();
     let incomplete = if summary.complete { "" } else { ", not complete" };
     visible(&format!(
         "{}, workload {}{over}, {loads}, {rounds}{incomplete}",

@@ -46,7 +46,7 @@ fn body(all: &[Capacity]) -> String {
             visible(&first.server),
             visible(&words::limit(first))
         ),
-        workload => visible(&words::load(&first.load, &first.workload)),
+        workload => visible(&words::load(first)),
         machine => setup.map(setup::hardware),
         settings => setup.map(setup::of_machine),
         unit => words::unit(&first.load),

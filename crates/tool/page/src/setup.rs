@@ -89,7 +89,7 @@ pub fn hardware(setup: &Setup) -> String {
 pub fn settings(summary: &Summary) -> Vec<(&'static str, String)> {
     let asked = &summary.asked;
     let cpus = |cpus: &[u32]| cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
-    let over = protocol_in_words(asked).map(str::to_owned);
+    let over = protocol_in_words(asked.over.as_deref()).map(str::to_owned);
     let rows = [
         ("CPUs of the server", cpus(&asked.cpus.server)),
         ("CPUs of the load", cpus(&asked.cpus.load)),

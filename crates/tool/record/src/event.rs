@@ -353,6 +353,9 @@ pub struct CapacityHeader {
     pub server: String,
     /// Name of the workload.
     pub workload: String,
+    /// Name of the protocol that the workload is sent over. Absent: its usual one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over: Option<String>,
     /// How the server is loaded.
     pub load: CapacityLoad,
     /// The permitted latency.

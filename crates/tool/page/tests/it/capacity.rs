@@ -32,6 +32,7 @@ fn found(server: &str) -> Capacity {
         format: 1,
         server: server.into(),
         workload: "double".into(),
+        over: None,
         load: CapacityLoad::Rate { connections: 64, pipeline: 16, arrivals: Arrivals::Poisson },
         limit: Limit { quantile: 0.95, ns: 20_000_000 },
         limited: Operation::REQUESTS,

@@ -11,10 +11,11 @@ use regatta_record::{Asked, Setup};
 use regatta_script::Workload;
 
 /// Prepares one contender on its own: `contender` is the name of a known one, or
-/// `name=command {port}`. The CPUs of the server and those of the load are assigned as in a race, unless given.
+/// `name=command {port}`. The workload is sent over the protocol `over`, if that is not its usual one. The CPUs of the
+/// server and those of the load are assigned as in a race, unless given.
 pub fn alone(
     contender: &str,
-    workload: &Workload,
+    (workload, over): (&Workload, Option<&str>),
     [server_cpus, load_cpus]: [Option<Vec<u32>>; 2],
     known: &[Contender],
     setup: Setup,
@@ -28,6 +29,7 @@ pub fn alone(
         workload_file: workload.text().map(str::to_owned),
         file_service: workload.text().map(|_| workload.service().to_owned()),
         contenders: vec![name.to_string()],
+        over: over.map(str::to_owned),
         // There is no race file in which the name could be misspelt.
         bundled: true,
         ..Contest::parse(RACE, "capacity").expect("the race is valid")
@@ -49,7 +51,8 @@ mod tests {
 
     fn asked(contender: &str) -> Result<Asked, PrepareError> {
         let setup = read_setup("0", None, Vec::new());
-        alone(contender, &Workload::parse("double").unwrap(), [None, None], &built_in(), setup)
+        let double = Workload::parse("double").unwrap();
+        alone(contender, (&double, None), [None, None], &built_in(), setup)
     }
 
     #[test]
@@ -57,7 +60,7 @@ mod tests {
         let text = "protocol = 'line'\n[[request]]\nsend = '1'\nexact = '2'";
         let file = Workload::from_text(text, "double").unwrap();
         let setup = read_setup("0", None, Vec::new());
-        let asked = alone("epoll", &file, [None, None], &built_in(), setup).unwrap();
+        let asked = alone("epoll", (&file, None), [None, None], &built_in(), setup).unwrap();
         assert_eq!(asked.workload_file.as_deref(), Some(text));
     }
 

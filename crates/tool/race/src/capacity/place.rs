@@ -167,6 +167,11 @@ impl<'a> Ready<'a> {
         }
     }
 
+    /// Returns the name of the protocol that the workload is sent over, if it is not its usual one.
+    pub fn over(&self) -> Option<String> {
+        Some(self.workload().version()?.protocol.to_owned())
+    }
+
     /// Returns the limit of connections that the contender states, or that the agents have, and a phrase that
     /// describes it.
     pub fn stated_limit(&self) -> Option<(u32, String)> {

@@ -14,6 +14,9 @@ pub struct Capacity {
     pub server: String,
     /// Name of the workload.
     pub workload: String,
+    /// Name of the protocol that the workload was sent over. Absent: its usual one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over: Option<String>,
     /// How the server is loaded.
     pub load: CapacityLoad,
     /// The permitted latency.

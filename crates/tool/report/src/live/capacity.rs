@@ -4,6 +4,7 @@ use crate::{
     numbers::{grouped, memory, time},
     screen::text::wrap,
     tables::warm_ups::in_words,
+    texts::heads::over_in_words,
 };
 use regatta_record::{
     Arrivals, Capacity, CapacityInterval, CapacityLoad, CapacityPhase, CapacityStep,
@@ -60,7 +61,7 @@ pub fn text(found: &Capacity, width: usize) -> String {
         None => {}
     }
     line("server", server(found));
-    line("load", load(&found.load, &found.workload));
+    line("load", load(found));
     if !found.agents.is_empty() {
         let count = found.agents.len();
         line("", format!("from {count} agents: {}", found.agents.join(", ")));
@@ -147,9 +148,9 @@ pub fn server(found: &Capacity) -> String {
 }
 
 /// The workload, and how requests are sent.
-pub fn load(load: &CapacityLoad, workload: &str) -> String {
-    let mut text = workload.to_string();
-    let written = match load {
+pub fn load(found: &Capacity) -> String {
+    let mut text = format!("{}{}", found.workload, over_in_words(found.over.as_deref()));
+    let written = match &found.load {
         CapacityLoad::Clients { pipeline, in_flight } => {
             let each = if *pipeline == 1 { "request" } else { "requests" };
             let all = in_flight.map(|most| format!(", at most {} in total", grouped(most.into())));

@@ -399,6 +399,7 @@ fn a_capacity_search_shows_each_step_at_once_and_all_at_its_end() {
         format: 1,
         server: "line://127.0.0.1:1".into(),
         workload: "double".into(),
+        over: None,
         load,
         limit,
         limited: Operation::REQUESTS,
@@ -421,6 +422,7 @@ fn a_capacity_search_shows_each_step_at_once_and_all_at_its_end() {
                 unix_ms: 0,
                 server: server.clone(),
                 workload: workload.clone(),
+                over: None,
                 load,
                 limit,
                 max: 1_500,
@@ -458,6 +460,7 @@ fn the_levels_around_a_capacity_are_no_95_percent_interval_and_the_reason_is_giv
         format: 1,
         server: "line://127.0.0.1:1".into(),
         workload: "double".into(),
+        over: None,
         load: CapacityLoad::Clients { pipeline: 1, in_flight: None },
         limit: Limit { quantile: 0.95, ns: 250_000_000 },
         limited: Operation::REQUESTS,
@@ -484,6 +487,11 @@ fn the_levels_around_a_capacity_are_no_95_percent_interval_and_the_reason_is_giv
         "4,850 clients at p95 ≤ 250 ms; every try of 4,600 passed, every try of 5,050 failed";
     assert!(text.contains(said), "{text}");
     assert!(!text.contains('['), "{text}");
+
+    // One over another protocol names it.
+    let over = Some("http2".to_string());
+    let text = end(Capacity { over, workload: "hello".into(), ..found.clone() });
+    assert!(text.contains("load hello over HTTP/2 · closed loop"), "{text}");
 
     // A search that was cut short says why once.
     let why = || Some("it was interrupted".to_string());

@@ -61,13 +61,7 @@ impl HttpArgs {
             return Ok(target);
         }
         let target = self.described(target, workload)?;
-        if !self.http2 {
-            return Ok(target);
-        }
-        let over_tls = target.certified.is_some();
-        let workload = target.workload.adopted("http2", over_tls);
-        let workload = workload.map_err(|why| anyhow!("--http2: {why}"))?;
-        Ok(Target { workload, ..target })
+        if self.http2 { over_http2(target) } else { Ok(target) }
     }
 
     /// The target with the request of these options.
@@ -191,6 +185,13 @@ impl HttpArgs {
         ];
         all.into_iter().filter(|(_, is_given)| *is_given).map(|(flag, _)| flag).collect()
     }
+}
+
+/// The target with its workload sent over HTTP/2.
+pub fn over_http2(target: Target) -> anyhow::Result<Target> {
+    let workload = target.workload.adopted("http2", target.certified.is_some());
+    let workload = workload.map_err(|why| anyhow!("--http2: {why}"))?;
+    Ok(Target { workload, ..target })
 }
 
 fn is_host(name: &str) -> bool {
