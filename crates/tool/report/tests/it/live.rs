@@ -379,9 +379,32 @@ fn a_resumed_race_repeats_its_notes_and_announces_passes() {
     assert!(resumed.contains("\nround 1: 1 of 8 starts are done, "), "{text}");
 }
 
+/// The result of a search.
+fn between_two_levels() -> Capacity {
+    Capacity {
+        format: 1,
+        server: "line://127.0.0.1:1".into(),
+        workload: "double".into(),
+        over: None,
+        load: CapacityLoad::Clients { pipeline: 1, in_flight: None },
+        limit: Limit { quantile: 0.95, ns: 250_000_000 },
+        limited: Operation::REQUESTS,
+        fresh_starts: false,
+        agents: Vec::new(),
+        clients: Some(CapacityInterval { best: 4_850, low: 4_600, high: Some(5_050) }),
+        rate_per_s: None,
+        memory_bytes: None,
+        settling: None,
+        one_sided: None,
+        unverified: None,
+        steps: Vec::new(),
+        setup: None,
+        contender: None,
+    }
+}
+
 #[test]
 fn a_capacity_search_shows_each_step_at_once_and_all_at_its_end() {
-    let load = CapacityLoad::Clients { pipeline: 1, in_flight: None };
     let limit = Limit { quantile: 0.95, ns: 1_000_000 };
     let step = CapacityStep {
         level: 1_500,
@@ -396,26 +419,13 @@ fn a_capacity_search_shows_each_step_at_once_and_all_at_its_end() {
         because: None,
     };
     let found = Capacity {
-        format: 1,
-        server: "line://127.0.0.1:1".into(),
-        workload: "double".into(),
-        over: None,
-        load,
         limit,
-        limited: Operation::REQUESTS,
-        fresh_starts: false,
-        agents: Vec::new(),
         clients: Some(CapacityInterval { best: 1_500, low: 1_500, high: None }),
-        rate_per_s: None,
-        memory_bytes: None,
-        settling: None,
         one_sided: Some("--max".into()),
-        unverified: None,
         steps: vec![step.clone()],
-        setup: None,
-        contender: None,
+        ..between_two_levels()
     };
-    let (server, workload) = (found.server.clone(), found.workload.clone());
+    let (server, workload, load) = (found.server.clone(), found.workload.clone(), found.load);
     let events = |stdout| {
         [
             Happened::CapacityStarted(CapacityHeader {
@@ -456,26 +466,7 @@ fn a_capacity_search_shows_each_step_at_once_and_all_at_its_end() {
 
 #[test]
 fn the_levels_around_a_capacity_are_no_95_percent_interval_and_the_reason_is_given_once() {
-    let found = Capacity {
-        format: 1,
-        server: "line://127.0.0.1:1".into(),
-        workload: "double".into(),
-        over: None,
-        load: CapacityLoad::Clients { pipeline: 1, in_flight: None },
-        limit: Limit { quantile: 0.95, ns: 250_000_000 },
-        limited: Operation::REQUESTS,
-        fresh_starts: false,
-        agents: Vec::new(),
-        clients: Some(CapacityInterval { best: 4_850, low: 4_600, high: Some(5_050) }),
-        rate_per_s: None,
-        memory_bytes: None,
-        settling: None,
-        one_sided: None,
-        unverified: None,
-        steps: Vec::new(),
-        setup: None,
-        contender: None,
-    };
+    let found = between_two_levels();
     let end = |found| {
         let found = Happened::CapacityFound { found: Box::new(found), stdout: Form::Text };
         let shown = shown(PLAIN, [found]);
