@@ -94,9 +94,7 @@ impl GrpcArgs {
             _ => self.message()?,
         };
         let expected = match (&self.expect, &types) {
-            (Some(json), Some(types)) => {
-                Some(types.reply(path, json).map_err(named("--expect"))?)
-            }
+            (Some(json), Some(types)) => Some(types.reply(path, json).map_err(named("--expect"))?),
             _ => self.expect_hex.clone().map(|Message(bytes)| bytes),
         };
         let by_fields = self.expect.is_some();

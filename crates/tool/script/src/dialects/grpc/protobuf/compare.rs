@@ -5,7 +5,7 @@
 //! with presence must be set in both or in none. Floating-point numbers are equal if they have the same bits, or
 //! if both are NaN: 0 and -0 differ.
 
-use super::{field::Field, wire};
+use super::{field::Field, wire::decode};
 use crate::dialects::grpc::hex::in_hex;
 use prost_reflect::{DynamicMessage, Kind, MapKey, ReflectMessage, Value, prost_types};
 use std::{
@@ -45,6 +45,13 @@ type Outcome = Result<(), Box<Difference>>;
 
 impl Comparison {
     fn messages(&mut self, expected: &DynamicMessage, received: &DynamicMessage) -> Outcome {
+        match expected.descriptor().full_name() {
+            "google.protobuf.Any" => self.anys(expected, received),
+            _ => self.fields(expected, received),
+        }
+    }
+
+    fn fields(&mut self, expected: &DynamicMessage, received: &DynamicMessage) -> Outcome {
         for field in Field::all(&expected.descriptor()) {
             let name = if self.path.is_empty() {
                 field.name().to_owned()
@@ -69,10 +76,7 @@ impl Comparison {
     fn values(&mut self, kind: &Kind, expected: &Value, received: &Value) -> Outcome {
         let is_equal = match (expected, received) {
             (Value::Message(expected), Value::Message(received)) => {
-                return match expected.descriptor().full_name() {
-                    "google.protobuf.Any" => self.anys(expected, received),
-                    _ => self.messages(expected, received),
-                };
+                return self.messages(expected, received);
             }
             (Value::List(expected), Value::List(received)) => {
                 return self.lists(kind, expected, received);
@@ -131,29 +135,25 @@ impl Comparison {
     fn anys(&mut self, expected: &DynamicMessage, received: &DynamicMessage) -> Outcome {
         let of = |message: &DynamicMessage| message.transcode_to::<prost_types::Any>().ok();
         let (Some(expected_any), Some(received_any)) = (of(expected), of(received)) else {
-            return self.messages(expected, received);
+            return self.fields(expected, received);
         };
         if expected_any.type_url != received_any.type_url
             || expected_any.value == received_any.value
         {
-            return self.messages(expected, received);
+            return self.fields(expected, received);
         }
         let name = expected_any.type_url.rsplit('/').next().unwrap_or_default();
         let descriptor = expected.descriptor();
         let Some(of) = descriptor.parent_pool().get_message_by_name(name) else {
-            return self.messages(expected, received);
+            return self.fields(expected, received);
         };
-        let decoded = |bytes: &[u8]| {
-            wire::check(bytes, &of)?;
-            DynamicMessage::decode(of.clone(), bytes).map_err(|error| error.to_string())
-        };
-        match (decoded(&expected_any.value), decoded(&received_any.value)) {
-            (Ok(expected), Ok(received)) if name == "google.protobuf.Any" => {
-                self.anys(&expected, &received)
-            }
+        match (decode(&of, &expected_any.value), decode(&of, &received_any.value)) {
             (Ok(expected), Ok(received)) => self.messages(&expected, &received),
-            (Ok(_), Err(why)) => self.differ(format!("a {name}"), format!("a {name} with {why}")),
-            (Err(_), _) => self.messages(expected, received),
+            (Ok(_), Err(why)) => {
+                let place = if self.path.is_empty() { "value" } else { ".value" };
+                self.at(place, |at| at.differ(format!("a {name}"), why))
+            }
+            (Err(_), _) => self.fields(expected, received),
         }
     }
 
@@ -178,6 +178,8 @@ fn shown(kind: &Kind, value: &Value) -> String {
             Some(value) => value.name().to_owned(),
             None => number.to_string(),
         },
+        (Value::F32(number), _) => number.to_string(),
+        (Value::F64(number), _) => number.to_string(),
         (Value::String(text), _) => quoted(text),
         (Value::Bytes(bytes), _) => format!("the bytes {} ({} bytes)", in_hex(bytes), bytes.len()),
         (Value::Message(message), _) => format!("a {}", message.descriptor().full_name()),

@@ -1,6 +1,6 @@
 //! The expected message of a reply, compared by its fields.
 
-use super::{compare, wire};
+use super::{compare, wire::decode};
 use crate::dialects::grpc::hex::in_hex;
 use prost_reflect::{DynamicMessage, MessageDescriptor, ReflectMessage};
 use std::sync::OnceLock;
@@ -78,12 +78,4 @@ impl Expectation {
         }
         format!("the message {} {shown}", self.message.descriptor().full_name())
     }
-}
-
-/// Decodes a message that has only what its type describes.
-pub(super) fn decode(of: &MessageDescriptor, bytes: &[u8]) -> Result<DynamicMessage, String> {
-    let name = of.full_name();
-    wire::check(bytes, of).map_err(|why| format!("a message {name} with {why}"))?;
-    DynamicMessage::decode(of.clone(), bytes)
-        .map_err(|error| format!("no message {name} ({error})"))
 }

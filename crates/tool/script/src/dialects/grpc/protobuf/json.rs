@@ -1,8 +1,10 @@
 //! Messages from JSON, as the mapping of Protocol Buffers writes them (protobuf.dev/programming-guides/json).
 
-use super::{compare, expectation::decode, field::Field, members};
+use super::{compare, field::Field, members, wire::decode};
 use crate::dialects::grpc::rules;
-use prost_reflect::{DynamicMessage, MessageDescriptor, ReflectMessage, Value, prost::Message};
+use prost_reflect::{
+    DynamicMessage, MessageDescriptor, ReflectMessage, Value, prost::Message as _,
+};
 use serde_json::Deserializer;
 
 /// Encodes a message of this type from its JSON.

@@ -1,7 +1,10 @@
 //! Checks JSON of a message for what its deserialization accepts in silence, or reports without a place: names
 //! given twice, of which the last would win; unknown names; and numbers that would become others.
 
-use super::{field::Field, is_well_known, is_wrapper, listed};
+use super::{
+    field::Field,
+    names::{is_well_known, is_wrapper, listed},
+};
 use prost_reflect::{EnumDescriptor, Kind, MessageDescriptor};
 use serde::{
     Deserialize, Deserializer,
@@ -167,7 +170,7 @@ fn scalar(field: &Field, json: &RawValue, at: &Place<'_>) -> Result<(), String> 
         }
         // The deserialization takes the nearest integer.
         Kind::Int64 | Kind::Sint64 | Kind::Sfixed64
-            if number.is_some_and(|number| !(-TWO_TO_63..TWO_TO_63).contains(&number))
+            if number.is_some_and(|number| number.abs() >= TWO_TO_63)
                 && json.get().parse::<i64>().is_err() =>
         {
             refuse("is out of range; expected a 64-bit signed integer")
@@ -219,10 +222,10 @@ fn any(of: &MessageDescriptor, json: &RawValue, at: &Place<'_>) -> Result<(), St
     if !is_well_known(&of) {
         return fields(&of, members, at);
     }
-    members
-        .iter()
-        .filter(|(name, _)| name == "value")
-        .try_for_each(|(_, json)| message(&of, json, at))
+    for (name, json) in members.iter().filter(|(name, _)| name == "value") {
+        message(&of, json, &at.inside(name)?)?;
+    }
+    Ok(())
 }
 
 /// Checks JSON of any form.

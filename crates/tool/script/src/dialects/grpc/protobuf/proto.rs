@@ -4,7 +4,10 @@ use protox::{
     Compiler,
     file::{File, FileResolver, GoogleFileResolver},
 };
-use std::{collections::HashMap, path::Path};
+use std::{
+    collections::{BTreeSet, HashMap},
+    path::Path,
+};
 
 /// Maximum number of bytes of a file and all that it imports, without the built-in ones.
 const MOST_BYTES: usize = 4 << 20;
@@ -30,17 +33,42 @@ pub(super) fn compile(
     name: &str,
     find: &mut dyn FnMut(&str) -> Result<Vec<u8>, String>,
 ) -> Result<Vec<u8>, String> {
-    let mut compiler = Compiler::with_file_resolver(gather(name, find)?);
+    let files = gather(name, find)?;
+    let order = in_order(&files)?;
+    let mut compiler = Compiler::with_file_resolver(Sources(files));
     compiler.include_imports(true);
-    compiler.open_file(name).map_err(|error| in_words(&error))?;
+    compiler.open_files(order).map_err(|error| in_words(&error))?;
     Ok(compiler.encode_file_descriptor_set())
+}
+
+/// Returns the names of all files, each after those that it imports: the compiler opens imports by recursion, and
+/// a long chain of them would exceed the stack.
+fn in_order(files: &HashMap<String, File>) -> Result<Vec<String>, String> {
+    let mut order: Vec<String> = Vec::new();
+    let mut waiting: BTreeSet<&String> = files.keys().collect();
+    while !waiting.is_empty() {
+        let is_ready = |name: &&String| {
+            let imports = &files[*name].file_descriptor_proto().dependency;
+            !imports.iter().any(|import| waiting.contains(import))
+        };
+        let ready: Vec<&String> = waiting.iter().copied().filter(is_ready).collect();
+        if ready.is_empty() {
+            let names: Vec<&str> = waiting.into_iter().map(String::as_str).collect();
+            return Err(format!("the imports of these files form a cycle: {}", names.join(", ")));
+        }
+        for name in ready {
+            waiting.remove(name);
+            order.push(name.clone());
+        }
+    }
+    Ok(order)
 }
 
 /// Returns the file of this name and all that it imports.
 fn gather(
     name: &str,
     find: &mut dyn FnMut(&str) -> Result<Vec<u8>, String>,
-) -> Result<Sources, String> {
+) -> Result<HashMap<String, File>, String> {
     let built_in = GoogleFileResolver::new();
     let (mut files, mut bytes) = (HashMap::new(), 0);
     let mut missing = vec![(name.to_owned(), None::<String>)];
@@ -66,7 +94,7 @@ fn gather(
         missing.extend(imports.iter().map(|import| (import.clone(), Some(name.clone()))));
         files.insert(name, file);
     }
-    Ok(Sources(files))
+    Ok(files)
 }
 
 /// Returns the content of a file in the first of these folders that has it.

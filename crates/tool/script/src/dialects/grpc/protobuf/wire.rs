@@ -5,7 +5,7 @@
 
 use super::field::Field;
 use prost_reflect::{
-    Kind, MessageDescriptor, Syntax,
+    DynamicMessage, Kind, MessageDescriptor, Syntax,
     prost::{
         DecodeError,
         encoding::{WireType, decode_key, decode_varint},
@@ -23,11 +23,19 @@ struct Fault {
     what: String,
 }
 
+/// Decodes a message that has only what its type describes.
+pub(super) fn decode(of: &MessageDescriptor, bytes: &[u8]) -> Result<DynamicMessage, String> {
+    let name = of.full_name();
+    check(bytes, of).map_err(|why| format!("a message {name} with {why}"))?;
+    DynamicMessage::decode(of.clone(), bytes)
+        .map_err(|error| format!("no message {name} ({error})"))
+}
+
 /// Checks a message.
 ///
 /// # Errors
 /// What is wrong with it, as the end of a sentence: "a message with …".
-pub(super) fn check(mut bytes: &[u8], of: &MessageDescriptor) -> Result<(), String> {
+fn check(mut bytes: &[u8], of: &MessageDescriptor) -> Result<(), String> {
     message(&mut bytes, of, None, 0).map_err(|Fault { path, what }| match &path[..] {
         [] => what,
         path => {

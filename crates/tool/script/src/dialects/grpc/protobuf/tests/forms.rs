@@ -283,7 +283,7 @@ fn interleaved(random: &mut StdRng, fields: Vec<Vec<Vec<u8>>>) -> Vec<u8> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(500))]
+    #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
     fn every_encoding_is_right_and_every_change_is_found(seed in any::<u64>()) {

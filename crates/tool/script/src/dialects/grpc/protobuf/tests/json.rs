@@ -12,7 +12,7 @@ fn refused(path: &str, json: &str, part: &str) {
 #[test]
 fn names_that_do_not_exist_are_refused_with_those_that_do() {
     refused(GET, r#"{"idd": 7}"#, r#"test.Item has no field "idd"; it has id, name, price,"#);
-    refused(GET, r#"{"idd": 7}"#, "long_name, ...");
+    refused(GET, r#"{"idd": 7}"#, "value, nothing, ...");
     refused(
         GET,
         r#"{"inner": {"items": [{}, {"x": 1}]}}"#,
@@ -92,6 +92,16 @@ fn values_of_another_kind_are_refused() {
     refused(GET, &deep, "more than 100 values inside each other");
     let deep = format!(r#"{{"value": {}1{}}}"#, "[".repeat(200), "]".repeat(200));
     refused(GET, &deep, "more than 100 values inside each other");
+}
+
+#[test]
+fn messages_of_any_type_inside_each_other_are_limited() {
+    let outer = r#"{"@type": "a/google.protobuf.Any", "value": "#;
+    let inner = r#"{"@type": "a/test.Item"}"#;
+    let nested = |times: usize| format!("{}{inner}{}", outer.repeat(times), "}".repeat(times));
+    assert!(types().reply("/test.Items/Any", &nested(50)).is_ok());
+    let why = types().reply("/test.Items/Any", &nested(3_000)).unwrap_err();
+    assert!(why.contains("more than 100 values inside each other"), "{why}");
 }
 
 /// The deserialization would take the nearest value.
