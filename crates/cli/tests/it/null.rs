@@ -148,7 +148,7 @@ fn the_canned_reply_is_a_reply_of_hello_except_for_the_time() {
     for closes in [false, true] {
         let connection = if closes { "Connection: close\r\n" } else { "" };
         let host = server.addr.to_string();
-        let place = Destination { host: &host, path: None, closes };
+        let place = Destination { host: &host, path: None, closes, timeout: None };
         let hello = Workload::parse("hello").unwrap().with_heads(Heads::Identical).unwrap();
         let (_, canned) = hello.canned(place).unwrap();
         let request = format!("GET / HTTP/1.1\r\nHost: {}\r\n{connection}\r\n", server.addr);

@@ -303,6 +303,7 @@ impl Plan {
             host: &self.host,
             path: self.path.as_deref(),
             closes: self.drive.churns(),
+            timeout: Some(self.timeout),
         };
         let (seed, pipeline, machines) = (self.seed, self.pipeline, self.machines.as_ref());
         let order = CompileOptions { seed, pipeline, place, shared, machines };

@@ -7,7 +7,7 @@ use crate::{
 };
 use regatta_record::{Heads, Machines, ReplySeen};
 use serde::{Serialize, de::DeserializeOwned};
-use std::{borrow::Cow, fmt::Debug, sync::atomic::AtomicU64};
+use std::{borrow::Cow, fmt::Debug, sync::atomic::AtomicU64, time::Duration};
 
 /// A row of the table of dialects.
 #[derive(Clone, Copy, Debug)]
@@ -220,6 +220,9 @@ pub struct Destination<'a> {
     /// Whether a connection serves one conversation. Its last request announces this where the
     /// protocol can.
     pub closes: bool,
+    /// How long the load waits for a reply. Requests announce it where the protocol has a deadline. `None`
+    /// announces none.
+    pub timeout: Option<Duration>,
 }
 
 /// A compiled workload.

@@ -43,7 +43,8 @@ use std::{
   regatta load http://localhost/items --unix-socket /run/app.sock
   regatta load http://127.0.0.1:8080/ --http2 -c 8 -p 32
   regatta load grpc://127.0.0.1:50051/helloworld.Greeter/SayHello \\
-      --message-hex 0a0161 --expect-hex 0a0748656c6c6f2061 -c 8 -p 32
+      --proto workloads/helloworld.proto -c 8 -p 32 \\
+      --message '{\"name\": \"a\"}' --expect '{\"message\": \"Hello a\"}'
   regatta load http://127.0.0.1:8080/ --tolerate 1%
   regatta load http://127.0.0.1:8080/ --rate 1k/s \\
       --fail-if 'p99>10ms' --fail-if 'errors>0.1%'
@@ -152,7 +153,7 @@ pub struct LoadArgs {
     /// Copy this program to ~/.cache/regatta on the machines of --on, unless it is there
     #[arg(long, requires = "on")]
     pub deploy: bool,
-    /// Timeout of a reply
+    /// Timeout of a reply. Calls of gRPC announce it to the server (grpc-timeout)
     #[arg(long, default_value = "5s", value_parser = duration, value_name = "TIME")]
     pub timeout: Duration,
     /// Exact length of the warm-up. Default: until the rate is steady, at most a second

@@ -1,22 +1,30 @@
 //! `regatta load grpc://…` against a server with grpcio, and its options.
 
+mod typed;
+
 use crate::support::Server;
 use regatta_testkit::skip;
 use serde_json::Value;
 use std::{
     fs,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Output},
 };
 
-/// A server with grpcio; `None`, after a message, if that is not installed.
-fn server() -> Option<Server> {
-    let home = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let library = home.join("../../.tools/grpcio");
-    if !library.join("grpc").is_dir() {
+/// The folder of grpcio, which must have this package; `None`, after a message, if it is not installed.
+fn library(package: &str) -> Option<PathBuf> {
+    let library = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.tools/grpcio");
+    if !library.join(package).is_dir() {
         skip("grpcio is not installed (scripts/setup)");
         return None;
     }
+    Some(library)
+}
+
+/// A server with grpcio; `None`, after a message, if that is not installed.
+fn server() -> Option<Server> {
+    let library = library("grpc")?;
+    let home = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut command = Command::new("python3");
     command.env("PYTHONPATH", library).arg(home.join("tests/it/grpc/server.py"));
     Some(Server::start(command))

@@ -85,7 +85,7 @@ pub fn run_slow(
     limits::make_room(plan.connections + 1, 1)?;
     let poller = Poller::new()
         .map_err(|error| Error::Machine { what: "create its poller", error: error.into() })?;
-    let place = Destination { host: &plan.host, path: None, closes: true };
+    let place = Destination { host: &plan.host, path: None, closes: true, timeout: None };
     let compiled = plan.workload.compile(&CompileOptions {
         seed: 1,
         pipeline: 1,

@@ -81,7 +81,12 @@ impl Entrant {
     /// Returns the canned reply that it sends under `load`; `None` if its adapter is not `canned`.
     pub fn canned(&self, load: LoadShape) -> Option<Canned> {
         let Manifest { adapter, path, .. } = &self.contender.manifest;
-        let place = Destination { host: HOST, path: path.as_deref(), closes: load.drive.churns() };
+        let place = Destination {
+            host: HOST,
+            path: path.as_deref(),
+            closes: load.drive.churns(),
+            timeout: None,
+        };
         let (_, canned) =
             self.speaks.canned(place).filter(|_| *adapter == Some(Adapter::Canned))?;
         Some(canned)

@@ -21,7 +21,8 @@ const LONGEST: usize = 1 << 20;
 /// show whether it varies by itself.
 pub(crate) fn look(entrant: &Entrant, address: SocketAddr) -> Option<ReplySeen> {
     let path = entrant.contender.manifest.path.as_deref();
-    let sample = entrant.speaks.sample(Destination { host: HOST, path, closes: false })?;
+    let sample =
+        entrant.speaks.sample(Destination { host: HOST, path, closes: false, timeout: None })?;
     let mut seen = ask(address, &sample)?;
     if let Some(content) = &mut seen.content {
         let second = ask(address, &sample).and_then(|seen| seen.content);
@@ -35,7 +36,8 @@ pub(crate) fn look(entrant: &Entrant, address: SocketAddr) -> Option<ReplySeen> 
 /// all replies should be about as long as the one that [`look`] sees.
 pub(crate) fn is_only_request(entrant: &Entrant) -> bool {
     let path = entrant.contender.manifest.path.as_deref();
-    let sample = entrant.speaks.sample(Destination { host: HOST, path, closes: false });
+    let sample =
+        entrant.speaks.sample(Destination { host: HOST, path, closes: false, timeout: None });
     sample.is_some_and(|sample| sample.is_only)
 }
 

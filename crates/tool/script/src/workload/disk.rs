@@ -1,6 +1,10 @@
 //! Reads the files of a workload from disk.
 
-use std::{fs, path::Path};
+use std::{
+    fs::{self, File},
+    io::Read,
+    path::Path,
+};
 
 /// Maximum number of bytes of a workload file, and of each file that it names.
 const MOST_BYTES: u64 = 4 << 20;
@@ -17,11 +21,17 @@ pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, String> {
     let name = path.display();
     let cannot = |error: std::io::Error| format!("cannot read {name}: {error}");
     let about = fs::metadata(path).map_err(cannot)?;
-    if !about.is_file() || about.len() > MOST_BYTES {
+    let mut content = Vec::new();
+    if about.is_file() {
+        // One byte more than permitted, because the file may grow.
+        let file = File::open(path).map_err(cannot)?;
+        file.take(MOST_BYTES + 1).read_to_end(&mut content).map_err(cannot)?;
+    }
+    if !about.is_file() || content.len() as u64 > MOST_BYTES {
         return Err(format!(
             "cannot read {name}: expected a file of at most {} MiB",
             MOST_BYTES >> 20
         ));
     }
-    fs::read(path).map_err(cannot)
+    Ok(content)
 }

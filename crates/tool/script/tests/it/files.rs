@@ -44,14 +44,20 @@ fn reads_the_examples_of_the_documentation() {
         include_str!("../../../../../docs/src/reference/grpc.md"),
     ];
     let page = pages.concat();
+    let proto = page.split("```proto file=items.proto\n").nth(1).unwrap();
+    let (proto, _) = proto.split_once("```").unwrap();
     let blocks = page.split("```toml ").skip(1).filter_map(|part| part.split_once("```"));
     let files = blocks.filter_map(|(block, _)| Some(block.split_once('\n')?.1));
     let mut protocols = Vec::new();
     for text in files {
-        let text = match text.contains("passwords.txt") {
-            true => format!("{text}\n[lines]\n'passwords.txt' = ['x']"),
-            false => text.to_owned(),
+        let more = if text.contains("passwords.txt") {
+            "[lines]\n'passwords.txt' = ['x']".to_owned()
+        } else if text.contains("items.proto") {
+            format!("[files]\n'items.proto' = '''{proto}'''")
+        } else {
+            String::new()
         };
+        let text = format!("{text}\n{more}");
         let workload = Workload::from_text(&text, "mine").unwrap();
         assert!(!bytes(&workload).is_empty());
         protocols.push(workload.protocol().name);

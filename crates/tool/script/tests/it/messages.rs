@@ -16,7 +16,7 @@ fn sent(workload: &Workload) -> Workload {
 }
 
 fn compiled(workload: &Workload) -> Compiled {
-    let place = Destination { host: "h:1", path: None, closes: false };
+    let place = Destination { host: "h:1", path: None, closes: false, timeout: None };
     workload
         .compile(&CompileOptions { seed: 7, pipeline: 3, place, shared: None, machines: None })
         .unwrap()
@@ -74,6 +74,17 @@ fn workload_files_arrive_with_the_files_they_name() {
     let cache = "protocol='memcached'\n[[request]]\nset='k:{line:words}'\nvalue='{hex:9}'\n\
                  [[request]]\nget='k:one'";
     assert_arrives(&read("cache.toml", cache));
+    std::fs::create_dir(folder.path().join("protos")).unwrap();
+    let proto = "syntax = 'proto3'; import 'b.proto'; service S { rpc M(B) returns (B); }";
+    std::fs::write(folder.path().join("protos/a.proto"), proto).unwrap();
+    let proto = "syntax = 'proto3'; message B { map<string, int32> n = 1; }";
+    std::fs::write(folder.path().join("b.proto"), proto).unwrap();
+    let calls = "protocol='grpc'\nproto='protos/a.proto'\n[[request]]\npath='/S/M'\n\
+                 message={n={a=7}}\nexpect={n={a=8}}";
+    let calls = read("calls.toml", calls);
+    assert_arrives(&calls);
+    let again = Workload::from_text(calls.text().unwrap(), "calls").unwrap();
+    assert_eq!(format!("{calls:?}"), format!("{again:?}"));
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! The options that describe one gRPC call and its expected reply. Several calls need a workload file.
 
 use super::url::Target;
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use regatta_script::{
     Workload,
-    dialects::grpc::{GrpcAsks, GrpcCall, from_hex, rules},
+    dialects::grpc::{GrpcAsks, GrpcCall, Types, from_hex, rules},
 };
 use std::{fs::File, io::Read, path::PathBuf};
 
@@ -12,6 +12,20 @@ use std::{fs::File, io::Read, path::PathBuf};
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "gRPC call and expected reply")]
 pub struct GrpcArgs {
+    /// The file with the service of the method, for --message and --expect. At most 4 MiB with all
+    /// imports, which are looked up in its folder and in the folders above it that the path names. The
+    /// well-known types are built in
+    #[arg(long, value_name = "FILE.proto")]
+    proto: Option<PathBuf>,
+    /// The message to send, as JSON. Needs --proto. Default: the empty message
+    #[arg(long, value_name = "JSON", requires = "proto",
+          conflicts_with_all = ["message_hex", "message_file"])]
+    message: Option<String>,
+    /// The message that the reply must have, as JSON. Needs --proto. Its fields are compared, because a
+    /// message has many encodings; fields that are not given must be absent or have their default.
+    /// Default: any message
+    #[arg(long, value_name = "JSON", requires = "proto", conflicts_with = "expect_hex")]
+    expect: Option<String>,
     /// The message to send, as hex digits. Default: the empty message
     #[arg(long, value_parser = message, value_name = "HEX", conflicts_with = "message_file")]
     message_hex: Option<Message>,
@@ -57,12 +71,35 @@ impl GrpcArgs {
             return Ok(Target { path: None, ..target });
         }
         rules::check_path(path).map_err(anyhow::Error::msg)?;
-        let call = GrpcCall {
-            message: self.message()?,
-            expected: self.expect_hex.clone().map(|Message(bytes)| bytes),
-            ..GrpcCall::new(path)
+        Ok(Target { workload: self.workload(path)?.into(), path: None, ..target })
+    }
+
+    /// The workload that the options describe, for the method at this path.
+    fn workload(&self, path: &str) -> anyhow::Result<GrpcAsks> {
+        let types = self.proto.as_deref().map(|file| {
+            let refused = |why| anyhow!("--proto {}: {why}", file.display());
+            let types = Types::read(file).map_err(refused)?;
+            types.check_method(path).map_err(refused)?;
+            anyhow::Ok(types)
+        });
+        let types = types.transpose()?;
+        // Clap has refused JSON without types.
+        let named = |flag: &'static str| move |why: String| anyhow!("{flag}: {why}");
+        let message = match (&self.message, &types) {
+            (Some(json), Some(types)) => types.message(path, json).map_err(named("--message"))?,
+            (None, Some(types)) if self.message_hex.is_none() && self.message_file.is_none() => {
+                types.check_empty(path).map_err(named("without --message"))?;
+                Vec::new()
+            }
+            _ => self.message()?,
         };
-        Ok(Target { workload: GrpcAsks::of_one(call).into(), path: None, ..target })
+        let expected = match (&self.expect, &types) {
+            (Some(json), Some(types)) => Some(types.reply(path, json).map_err(named("--expect"))?),
+            _ => self.expect_hex.clone().map(|Message(bytes)| bytes),
+        };
+        let by_fields = self.expect.is_some();
+        let call = GrpcCall { message, expected, by_fields, ..GrpcCall::new(path) };
+        GrpcAsks::of_one(call).typed(types).map_err(anyhow::Error::msg)
     }
 
     fn message(&self) -> anyhow::Result<Vec<u8>> {
@@ -84,6 +121,9 @@ impl GrpcArgs {
     /// The flags that were given.
     fn given(&self) -> Vec<&'static str> {
         let all = [
+            ("--proto", self.proto.is_some()),
+            ("--message", self.message.is_some()),
+            ("--expect", self.expect.is_some()),
             ("--message-hex", self.message_hex.is_some()),
             ("--message-file", self.message_file.is_some()),
             ("--expect-hex", self.expect_hex.is_some()),

@@ -2,12 +2,13 @@
 
 use super::{
     framing,
+    protobuf::Types,
     reply::{Expected, Reply},
-    rules,
+    rules, timeout,
 };
 use crate::{
     dialects::{http::requests::draw, http2::Dialect2},
-    protocol::{Asks, CompileOptions, Speech},
+    protocol::{Asks, CompileOptions, Destination, Speech},
     script::TooLarge,
 };
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,8 @@ pub struct GrpcAsks {
     calls: Vec<GrpcCall>,
     /// The text of the file that describes them.
     text: Option<String>,
+    /// The types of their messages. `None` if only bytes are known of them.
+    types: Option<Types>,
 }
 
 /// A workload received from another process, not validated yet.
@@ -33,13 +36,14 @@ struct Unchecked {
     name: String,
     calls: Vec<GrpcCall>,
     text: Option<String>,
+    types: Option<Types>,
 }
 
 impl TryFrom<Unchecked> for GrpcAsks {
     type Error = String;
 
-    fn try_from(Unchecked { name, calls, text }: Unchecked) -> Result<Self, String> {
-        GrpcAsks::new(name, calls, text)
+    fn try_from(Unchecked { name, calls, text, types }: Unchecked) -> Result<Self, String> {
+        GrpcAsks::new(name, calls, text)?.typed(types)
     }
 }
 
@@ -57,12 +61,20 @@ pub struct GrpcCall {
     /// The message of a right response, in bytes. `None`: any.
     #[serde(with = "crate::sent::optional_bytes")]
     pub expected: Option<Vec<u8>>,
+    /// Whether another encoding of the expected message is right too. Needs its type.
+    pub by_fields: bool,
 }
 
 impl GrpcCall {
     /// Creates a call of the method at this path with the empty message, which expects any message.
     pub fn new(path: &str) -> Self {
-        GrpcCall { weight: 1, path: path.to_owned(), message: Vec::new(), expected: None }
+        GrpcCall {
+            weight: 1,
+            path: path.to_owned(),
+            message: Vec::new(),
+            expected: None,
+            by_fields: false,
+        }
     }
 
     fn check(&self) -> Result<(), String> {
@@ -72,11 +84,14 @@ impl GrpcCall {
     }
 
     /// The request as HTTP/1.1 writes it. It is sent with `:authority` in place of Host.
-    fn request(&self, host: &str) -> Vec<u8> {
-        let path = &self.path;
+    fn request(&self, place: Destination<'_>) -> Vec<u8> {
+        let (path, host) = (&self.path, place.host);
         let agent = concat!("grpc-regatta/", env!("CARGO_PKG_VERSION"));
+        let timeout = place.timeout.map_or(String::new(), |timeout| {
+            format!("grpc-timeout: {}\r\n", timeout::in_header(timeout))
+        });
         let mut request = format!(
-            "POST {path} HTTP/1.1\r\nHost: {host}\r\nTE: trailers\r\n\
+            "POST {path} HTTP/1.1\r\nHost: {host}\r\nTE: trailers\r\n{timeout}\
              Content-Type: application/grpc\r\nUser-Agent: {agent}\r\n\r\n"
         )
         .into_bytes();
@@ -88,7 +103,7 @@ impl GrpcCall {
 impl GrpcAsks {
     /// Creates a workload of one call.
     pub fn of_one(call: GrpcCall) -> Self {
-        GrpcAsks { name: format!("POST {}", call.path), calls: vec![call], text: None }
+        GrpcAsks { name: format!("POST {}", call.path), calls: vec![call], text: None, types: None }
     }
 
     /// Creates a workload of these calls.
@@ -116,7 +131,38 @@ impl GrpcAsks {
                     .into(),
             );
         }
-        Ok(GrpcAsks { name, calls, text })
+        Ok(GrpcAsks { name, calls, text, types: None })
+    }
+
+    /// The same workload with the types of its messages.
+    ///
+    /// # Errors
+    /// A method that is not known, or an expected message that is not one of its type, as a sentence.
+    pub fn typed(self, types: Option<Types>) -> Result<Self, String> {
+        for (call, number) in self.calls.iter().zip(1..) {
+            let checked = match (&types, &call.expected) {
+                (None, _) if call.by_fields => Err("the types of its messages are missing".into()),
+                (Some(types), Some(expected)) if call.by_fields => {
+                    types.expectation(&call.path, expected).map(drop)
+                }
+                (Some(types), _) => types.check_method(&call.path),
+                (None, _) => Ok(()),
+            };
+            checked.map_err(|why| format!("request {number}: {why}"))?;
+        }
+        Ok(GrpcAsks { types, ..self })
+    }
+
+    /// What a reply to a call must be.
+    fn expected(&self, call: &GrpcCall) -> Expected {
+        match (&call.expected, &self.types) {
+            (None, _) => Expected::Any,
+            (Some(message), Some(types)) if call.by_fields => {
+                let expectation = types.expectation(&call.path, message);
+                Expected::Fields(expectation.expect("`typed` has checked it").into())
+            }
+            (Some(_), _) => Expected::Bytes,
+        }
     }
 }
 
@@ -128,16 +174,12 @@ impl Asks for GrpcAsks {
     }
 
     fn compile(&self, order: &CompileOptions<'_>) -> Result<Speech<Dialect2<Reply>>, TooLarge> {
-        let drawn = |call: &GrpcCall| (call.weight, call.request(order.place.host));
+        let drawn = |call: &GrpcCall| (call.weight, call.request(order.place));
         let requests: Vec<_> = self.calls.iter().map(drawn).collect();
         let text = |chosen: usize| self.calls[chosen].expected.as_deref().unwrap_or_default();
         let (mut script, of) = draw(&requests, order.seed, text);
         script.close(order.pipeline)?;
-        let kind = |call: &GrpcCall| match call.expected {
-            Some(_) => Expected::Bytes,
-            None => Expected::Any,
-        };
-        let kinds = self.calls.iter().map(kind).collect();
+        let kinds = self.calls.iter().map(|call| self.expected(call)).collect();
         Ok(Speech::Own(Dialect2::new(script, kinds, &of, order.pipeline as u32)))
     }
 

@@ -3,10 +3,15 @@
 use super::{
     asks::{GrpcAsks, GrpcCall},
     hex::from_hex,
+    protobuf::Types,
 };
-use crate::workload::file::{FileText, Kept};
+use crate::workload::{
+    file::{FileText, Kept},
+    files::FileContent,
+    lists::NamedLists,
+};
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path};
 
 /// The file as written.
 #[derive(Deserialize)]
@@ -15,6 +20,11 @@ struct RawFile {
     name: Option<String>,
     #[serde(rename = "protocol")]
     _protocol: String,
+    /// The `.proto` file with the services.
+    proto: Option<String>,
+    /// Files in place of those on disk.
+    #[serde(default)]
+    files: BTreeMap<String, FileContent>,
     #[serde(default)]
     request: Vec<RawCall>,
 }
@@ -25,29 +35,101 @@ struct RawFile {
 struct RawCall {
     weight: Option<u32>,
     path: String,
-    #[serde(default)]
-    message_hex: String,
+    message: Option<Json>,
+    message_hex: Option<String>,
+    expect: Option<Json>,
     expect_hex: Option<String>,
+}
+
+/// A message: a text of JSON, or a table.
+#[derive(Deserialize)]
+#[serde(try_from = "toml::Value")]
+struct Json(String);
+
+impl TryFrom<toml::Value> for Json {
+    type Error = String;
+
+    fn try_from(value: toml::Value) -> Result<Self, String> {
+        match value {
+            toml::Value::String(text) => Ok(Json(text)),
+            toml::Value::Table(_) => Ok(Json(json(value).to_string())),
+            other => Err(format!(
+                "expected a message as JSON, e.g. '{{\"id\": 7}}', or as a table, e.g. {{ id = 7 }}; got {other}"
+            )),
+        }
+    }
+}
+
+/// A value of TOML as JSON. A date is a text, and so are the numbers that JSON does not have.
+fn json(value: toml::Value) -> serde_json::Value {
+    match value {
+        toml::Value::Float(number) => match serde_json::Number::from_f64(number) {
+            Some(number) => number.into(),
+            None if number.is_nan() => "NaN".into(),
+            None if number > 0.0 => "Infinity".into(),
+            None => "-Infinity".into(),
+        },
+        toml::Value::Datetime(time) => time.to_string().into(),
+        toml::Value::String(text) => text.into(),
+        toml::Value::Integer(number) => number.into(),
+        toml::Value::Boolean(is_true) => is_true.into(),
+        toml::Value::Array(values) => values.into_iter().map(json).collect(),
+        toml::Value::Table(table) => {
+            table.into_iter().map(|(name, value)| (name, json(value))).collect()
+        }
+    }
 }
 
 /// Reads a file.
 pub(super) fn read(file: FileText<'_>) -> Result<GrpcAsks, String> {
     let raw: RawFile = file.parse()?;
+    let mut lists = file.lists(BTreeMap::new(), raw.files);
+    let types = raw.proto.map(|proto| types(&proto, &mut lists)).transpose();
+    let types = types.map_err(|why| format!("`proto`: {why}"))?;
     let numbered = raw.request.into_iter().enumerate();
     let calls = numbered
-        .map(|(i, raw)| call(raw).map_err(|why| format!("request {}: {why}", i + 1)))
+        .map(|(i, raw)| {
+            call(raw, types.as_ref()).map_err(|why| format!("request {}: {why}", i + 1))
+        })
         .collect::<Result<Vec<_>, _>>()?;
-    let lists = file.lists(BTreeMap::new(), BTreeMap::new());
     let Kept { name, text, .. } = file.keep(raw.name, lists)?;
-    GrpcAsks::new(name, calls, Some(text))
+    GrpcAsks::new(name, calls, Some(text))?.typed(types)
 }
 
-fn call(raw: RawCall) -> Result<GrpcCall, String> {
-    let RawCall { weight, path, message_hex, expect_hex } = raw;
-    let message = from_hex(&message_hex).map_err(|why| format!("`message_hex`: {why}"))?;
-    let expected = expect_hex.map(|text| from_hex(&text)).transpose();
-    let expected = expected.map_err(|why| format!("`expect_hex`: {why}"))?;
-    Ok(GrpcCall { weight: weight.unwrap_or(1), path, message, expected })
+/// Compiles the `.proto` file of this name, relative to the workload file.
+fn types(proto: &str, lists: &mut NamedLists) -> Result<Types, String> {
+    let path = Path::new(proto);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let folders: Vec<&Path> = path.ancestors().skip(1).collect();
+    Types::compile(&name, &folders, &mut |path| lists.file(&path.to_string_lossy()))
+}
+
+fn call(raw: RawCall, types: Option<&Types>) -> Result<GrpcCall, String> {
+    let RawCall { weight, path, message, message_hex, expect, expect_hex } = raw;
+    let needs_types = || types.ok_or("JSON needs the `.proto` file: write proto = \"FILE.proto\"");
+    let hex = |key: &str, text: &str| from_hex(text).map_err(|why| format!("`{key}`: {why}"));
+    let message = match (message, message_hex) {
+        (Some(_), Some(_)) => return Err("`message` and `message_hex`; remove one".into()),
+        (Some(Json(json)), None) => {
+            let encoded = needs_types()?.message(&path, &json);
+            encoded.map_err(|why| format!("`message`: {why}"))?
+        }
+        (None, Some(text)) => hex("message_hex", &text)?,
+        (None, None) => {
+            types.map_or(Ok(()), |types| types.check_empty(&path))?;
+            Vec::new()
+        }
+    };
+    let by_fields = expect.is_some();
+    let expected = match (expect, expect_hex) {
+        (Some(_), Some(_)) => return Err("`expect` and `expect_hex`; remove one".into()),
+        (Some(Json(json)), None) => {
+            let encoded = needs_types()?.reply(&path, &json);
+            Some(encoded.map_err(|why| format!("`expect`: {why}"))?)
+        }
+        (None, text) => text.map(|text| hex("expect_hex", &text)).transpose()?,
+    };
+    Ok(GrpcCall { weight: weight.unwrap_or(1), path, message, expected, by_fields })
 }
 
 #[cfg(test)]

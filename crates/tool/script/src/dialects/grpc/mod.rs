@@ -2,20 +2,24 @@
 //!
 //! `asks` has the calls, from the options of a load or from a file (`file`). The connection is that of
 //! HTTP/2; only responses are checked differently (`reply`): a response is one message with a prefix
-//! (`framing`), and its outcome is in its trailers (`status`).
+//! (`framing`), and its outcome is in its trailers (`status`). `protobuf` reads messages as JSON, and compares
+//! them by their fields.
 
 mod asks;
 mod file;
 mod framing;
 mod hex;
+mod protobuf;
 mod reply;
 pub mod rules;
 mod status;
 #[cfg(test)]
 mod tests;
+mod timeout;
 
 pub use asks::{GrpcAsks, GrpcCall};
 pub use hex::from_hex;
+pub use protobuf::Types;
 
 use crate::{
     dialects::http2::Http2,

@@ -4,6 +4,8 @@
 use super::{
     framing::Framing,
     hex::in_hex,
+    protobuf::Expectation,
+    rules::LONGEST_MESSAGE,
     status::{self, Outcome},
 };
 use crate::{
@@ -13,13 +15,18 @@ use crate::{
 use regatta_http2::{client::Head, hpack::Fields};
 
 /// What the message of a response must be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Expected {
     /// Any message. Its bytes are counted, and not kept.
     Any,
     /// The text of the exchange, byte for byte.
     Bytes,
+    /// This message, in any encoding.
+    Fields(Box<Expectation>),
 }
+
+/// Maximum capacity of a buffer for a message that is kept for the next response, in bytes.
+const KEPT: usize = 1 << 16;
 
 /// What has arrived of a response.
 #[derive(Debug, Default)]
@@ -27,6 +34,10 @@ pub struct Reply {
     /// Its status in HTTP; 0 until its head has arrived.
     status: u16,
     message: Framing,
+    /// What has arrived of a message that is compared by its fields, unless it came in one piece.
+    content: Vec<u8>,
+    /// Such a message was compared.
+    is_compared: bool,
     /// The first thing that is wrong. The rest of the message is then not checked.
     wrong: Option<String>,
 }
@@ -43,6 +54,7 @@ impl Response for Reply {
         let message = match expected {
             Expected::Any => "one message".to_owned(),
             Expected::Bytes => message_in_words(text),
+            Expected::Fields(expectation) => expectation.in_words(),
         };
         format!("status 200, {message} and grpc-status 0 (OK) in the trailers")
     }
@@ -53,7 +65,10 @@ impl Response for Reply {
     }
 
     fn clear(&mut self) {
-        *self = Reply::default();
+        let mut content = std::mem::take(&mut self.content);
+        content.clear();
+        content.shrink_to(KEPT);
+        *self = Reply { content, ..Reply::default() };
     }
 
     #[inline]
@@ -133,7 +148,32 @@ impl Reply {
                 (criteria.text[at..at + part.len()] != *part)
                     .then(|| wrong_bytes(at, part, criteria.text))
             }
+            Expected::Fields(expectation) => self.compare(part, expectation),
         }
+    }
+
+    /// Takes a part of a message that is compared by its fields. Returns what is wrong with it.
+    #[inline]
+    fn compare(&mut self, part: &[u8], expectation: &Expectation) -> Option<String> {
+        let length = self.message.length()? as usize;
+        if length > LONGEST_MESSAGE {
+            return Some(format!(
+                "a message of {length} bytes; messages of at most {LONGEST_MESSAGE} bytes are compared"
+            ));
+        }
+        if self.is_compared {
+            return None;
+        }
+        let is_whole = part.len() == length;
+        if !is_whole {
+            self.content.extend_from_slice(part);
+        }
+        let message = if is_whole { part } else { &self.content[..] };
+        if message.len() < length {
+            return None;
+        }
+        self.is_compared = true;
+        expectation.fault(message)
     }
 }
 

@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn a_sample_is_the_first_request_of_a_connection() {
         let hello = Workload::parse("hello").unwrap().adopted("http2", false).unwrap();
-        let place = Destination { host: "a", path: None, closes: false };
+        let place = Destination { host: "a", path: None, closes: false, timeout: None };
         let sample = hello.sample(place).unwrap();
         assert!(sample.asks.starts_with(write::PREFACE));
         assert!(!sample.is_only);

@@ -187,7 +187,7 @@ fn said(adapter: Option<Adapter>, own: &str, joins: &str) -> [Vec<String>; 3] {
 
 /// Runs the whole conversation of a single member; `cuts` has an entry for each of its three steps.
 fn converse(asks: WebSocketAsks, cuts: &[Cuts; 3]) {
-    let place = Destination { host: "h", path: None, closes: false };
+    let place = Destination { host: "h", path: None, closes: false, timeout: None };
     let order = CompileOptions { seed: 1, pipeline: 1, place, shared: None, machines: None };
     let Ok(Speech::Own(hub)) = asks.compile(&order) else { panic!("a hub is a dialect") };
     let adapter = match asks {
@@ -292,7 +292,7 @@ proptest! {
 #[test]
 fn a_silent_phoenix_member_sends_heartbeats_although_nothing_arrives() {
     const SECOND: u64 = 1_000_000_000;
-    let place = Destination { host: "h", path: None, closes: false };
+    let place = Destination { host: "h", path: None, closes: false, timeout: None };
     let order = CompileOptions { seed: 1, pipeline: 1, place, shared: None, machines: None };
     let asks = WebSocketAsks::Through(Adapter::Phoenix);
     let Ok(Speech::Own(hub)) = asks.compile(&order) else { panic!("a hub is a dialect") };
@@ -322,7 +322,7 @@ fn a_silent_phoenix_member_sends_heartbeats_although_nothing_arrives() {
 
 #[test]
 fn a_message_in_a_frame_of_the_other_type_is_wrong() {
-    let place = Destination { host: "h", path: None, closes: false };
+    let place = Destination { host: "h", path: None, closes: false, timeout: None };
     let order = CompileOptions { seed: 1, pipeline: 1, place, shared: None, machines: None };
     let expected_instead_of = |frame: Frame<'_>, asks: WebSocketAsks| {
         let Ok(Speech::Own(hub)) = asks.compile(&order) else { panic!("a hub is a dialect") };

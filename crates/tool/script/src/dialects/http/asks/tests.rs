@@ -7,7 +7,7 @@ use crate::dialect::Dialect;
 fn canned_requests_have_the_announced_length_and_the_canned_reply() {
     for (closes, heads) in [(false, Heads::Varied), (true, Heads::Varied), (true, Heads::Identical)]
     {
-        let place = Destination { host: "127.0.0.1:40001", path: None, closes };
+        let place = Destination { host: "127.0.0.1:40001", path: None, closes, timeout: None };
         let hello = HttpAsks::Hello { heads };
         let (asks, canned) = hello.canned(place).unwrap();
         for seed in [1, 2] {

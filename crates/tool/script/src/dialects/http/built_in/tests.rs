@@ -10,7 +10,7 @@ fn first(request: &HttpRequest, place: Destination<'_>) -> String {
 
 #[test]
 fn writes_the_built_in_requests_byte_for_byte() {
-    let place = Destination { host: "h:1", path: None, closes: false };
+    let place = Destination { host: "h:1", path: None, closes: false, timeout: None };
     assert_eq!(first(&hello(place), place), "GET / HTTP/1.1\r\nHost: h:1\r\n\r\n");
     let asks = "GET /hash?n=7&salt=0000000000000000 HTTP/1.1\r\nHost: h:1\r\n\r\n";
     assert_eq!(first(&hash(7, place), place), asks);
@@ -22,7 +22,7 @@ fn writes_the_built_in_requests_byte_for_byte() {
 
 #[test]
 fn varied_requests_differ_only_in_their_heads() {
-    let place = Destination { host: "h:1", path: None, closes: false };
+    let place = Destination { host: "h:1", path: None, closes: false, timeout: None };
     let script = compose(&hello(place), Heads::Varied, 1, place);
     let mut seen = std::collections::BTreeSet::new();
     for i in 0..script.pushed() as u32 {
@@ -37,7 +37,7 @@ fn varied_requests_differ_only_in_their_heads() {
 #[test]
 fn canned_requests_have_the_number_and_mean_length_of_hello() {
     for heads in [Heads::Varied, Heads::Identical] {
-        let place = Destination { host: "h:1", path: None, closes: false };
+        let place = Destination { host: "h:1", path: None, closes: false, timeout: None };
         let asked = compose(&hello(place), heads, 7, place);
         let canned = compose_canned(heads, 7, place);
         assert_eq!(asked.pushed(), canned.pushed());

@@ -7,7 +7,8 @@ use crate::{
 };
 use regatta_proto::http1::Method;
 
-const PLACE: Destination<'_> = Destination { host: "h:1", path: None, closes: false };
+const PLACE: Destination<'_> =
+    Destination { host: "h:1", path: None, closes: false, timeout: None };
 
 fn file(text: &str) -> HttpFile {
     let text = format!("protocol = 'http'\n{text}");

@@ -1,5 +1,7 @@
 //! The load against a server that answers honestly, and against one that lies.
 
+mod json;
+
 use super::{reply::Reply, *};
 use crate::{
     Compiled, Workload,

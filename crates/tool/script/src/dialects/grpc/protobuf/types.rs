@@ -1,0 +1,145 @@
+//! The types of messages, from `.proto` files.
+
+use super::{Expectation, json, names::listed, proto};
+use crate::{sent, workload::disk};
+use prost_reflect::{DescriptorPool, MethodDescriptor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+use std::{fmt, path::Path, sync::Arc};
+
+/// Maximum number of bytes of descriptors.
+const MOST_BYTES: usize = 4 << 20;
+
+/// The services and messages of a `.proto` file and of all that it imports. Clones share them.
+#[derive(Clone)]
+pub struct Types(Arc<Shared>);
+
+struct Shared {
+    /// A `FileDescriptorSet`, encoded.
+    set: Vec<u8>,
+    pool: DescriptorPool,
+}
+
+impl Types {
+    /// Reads a `.proto` file and all that it imports: at most 4 MiB and 500 files. An import is looked up in the folder
+    /// of the file, and then in the folders above it, as far as the path names them. The well-known types are
+    /// built in.
+    ///
+    /// # Errors
+    /// What is wrong with a file, with its line.
+    pub fn read(path: &Path) -> Result<Types, String> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let folders: Vec<&Path> = path.ancestors().skip(1).collect();
+        Self::compile(&name, &folders, &mut disk::read_bytes)
+    }
+
+    /// Compiles the file of this name in the first of these folders. `read` returns the content of a file.
+    pub(in crate::dialects::grpc) fn compile(
+        name: &str,
+        folders: &[&Path],
+        read: &mut dyn FnMut(&Path) -> Result<Vec<u8>, String>,
+    ) -> Result<Types, String> {
+        Self::of_set(proto::compile(name, &mut |name| proto::find(name, folders, read))?)
+    }
+
+    fn of_set(set: Vec<u8>) -> Result<Types, String> {
+        if set.len() > MOST_BYTES {
+            return Err(format!(
+                "the descriptors of the .proto files have {} bytes; expected at most {MOST_BYTES}",
+                set.len()
+            ));
+        }
+        let pool = DescriptorPool::decode(&set[..]).map_err(|error| format!("{error:?}"))?;
+        Ok(Types(Arc::new(Shared { set, pool })))
+    }
+
+    /// Checks that the method at this path is known, and unary.
+    ///
+    /// # Errors
+    /// What is known instead.
+    pub fn check_method(&self, path: &str) -> Result<(), String> {
+        self.method(path).map(drop)
+    }
+
+    /// Encodes a message for the method at this path, from its JSON.
+    ///
+    /// # Errors
+    /// What is wrong with the path or the JSON.
+    pub fn message(&self, path: &str, json: &str) -> Result<Vec<u8>, String> {
+        json::encode(&self.method(path)?.input(), json)
+    }
+
+    /// Encodes a message that the method at this path returns, from its JSON.
+    ///
+    /// # Errors
+    /// What is wrong with the path or the JSON.
+    pub fn reply(&self, path: &str, json: &str) -> Result<Vec<u8>, String> {
+        json::encode(&self.method(path)?.output(), json)
+    }
+
+    /// Checks that the empty message is one for the method at this path.
+    ///
+    /// # Errors
+    /// Which field is missing in it.
+    pub fn check_empty(&self, path: &str) -> Result<(), String> {
+        json::check_empty(&self.method(path)?.input())
+    }
+
+    /// What a reply of the method at this path must be, by the fields of this message.
+    pub(in crate::dialects::grpc) fn expectation(
+        &self,
+        path: &str,
+        message: &[u8],
+    ) -> Result<Expectation, String> {
+        Expectation::new(&self.method(path)?.output(), message)
+    }
+
+    fn method(&self, path: &str) -> Result<MethodDescriptor, String> {
+        let (service, method) =
+            path.strip_prefix('/').and_then(|path| path.split_once('/')).unwrap_or_default();
+        let Some(service) = self.0.pool.get_service_by_name(service) else {
+            let names = self.0.pool.services().map(|service| service.full_name().to_owned());
+            return Err(format!(
+                "the service {service} is not in the .proto files, which have {}",
+                listed(names, "no service")
+            ));
+        };
+        let Some(found) = service.methods().find(|known| known.name() == method) else {
+            let names = service.methods().map(|method| method.name().to_owned());
+            return Err(format!(
+                "the service {} has no method {method}; it has {}",
+                service.full_name(),
+                listed(names, "none")
+            ));
+        };
+        if found.is_client_streaming() || found.is_server_streaming() {
+            return Err(format!("the method {path} streams messages; expected a unary method"));
+        }
+        Ok(found)
+    }
+}
+
+impl fmt::Debug for Types {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Types").field(&self.0.set).finish()
+    }
+}
+
+impl PartialEq for Types {
+    fn eq(&self, other: &Types) -> bool {
+        self.0.set == other.0.set
+    }
+}
+
+impl Eq for Types {}
+
+impl Serialize for Types {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        sent::bytes::serialize(&self.0.set, serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Types {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Types, D::Error> {
+        Types::of_set(sent::bytes::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
