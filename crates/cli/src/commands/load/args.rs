@@ -44,6 +44,8 @@ use std::{
   regatta load http://127.0.0.1:8080/ --http2 -c 8 -p 32
   regatta load grpc://127.0.0.1:50051/helloworld.Greeter/SayHello \\
       --message-hex 0a0161 --expect-hex 0a0748656c6c6f2061 -c 8 -p 32
+  regatta load grpc://127.0.0.1:50051/shop.Prices/Watch -p 32 --timeout 30s \\
+      --stream --messages 100 --expect-hex '08{n:varint}'
   regatta load http://127.0.0.1:8080/ --tolerate 1%
   regatta load http://127.0.0.1:8080/ --rate 1k/s \\
       --fail-if 'p99>10ms' --fail-if 'errors>0.1%'

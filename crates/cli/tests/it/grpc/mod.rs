@@ -1,5 +1,7 @@
 //! `regatta load grpc://…` against a server with grpcio, and its options.
 
+mod streams;
+
 use crate::support::Server;
 use regatta_testkit::skip;
 use serde_json::Value;

@@ -1,10 +1,10 @@
 //! The options that describe one gRPC call and its expected reply. Several calls need a workload file.
 
 use super::url::Target;
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use regatta_script::{
     Workload,
-    dialects::grpc::{GrpcAsks, GrpcCall, from_hex, rules},
+    dialects::grpc::{GrpcAsks, GrpcCall, Template, expect, from_hex, rules},
 };
 use std::{fs::File, io::Read, path::PathBuf};
 
@@ -19,8 +19,21 @@ pub struct GrpcArgs {
     #[arg(long, value_name = "FILE")]
     message_file: Option<PathBuf>,
     /// The exact message that the reply must have, as hex digits. Default: any message
-    #[arg(long, value_parser = message, value_name = "HEX")]
-    expect_hex: Option<Message>,
+    ///
+    /// With --stream, each message. Then {n:varint} between digits is the number of the message in its
+    /// stream, counted from 1, as Protocol Buffers encodes it; also {n:fixed32}, {n:fixed64}, {n-1:varint}
+    /// and {n+100:varint}.
+    #[arg(long, value_parser = Template::parse, value_name = "HEX")]
+    expect_hex: Option<Template>,
+    /// The reply is a stream of messages (server streaming)
+    ///
+    /// Also reports the number of messages, the time to the first one, and the longest gap of each stream.
+    /// --timeout applies to the whole stream.
+    #[arg(long)]
+    stream: bool,
+    /// The exact number of messages of each stream. Default: any number, also 0
+    #[arg(long, value_name = "N", requires = "stream")]
+    messages: Option<u32>,
 }
 
 /// A message, in bytes.
@@ -57,11 +70,9 @@ impl GrpcArgs {
             return Ok(Target { path: None, ..target });
         }
         rules::check_path(path).map_err(anyhow::Error::msg)?;
-        let call = GrpcCall {
-            message: self.message()?,
-            expected: self.expect_hex.clone().map(|Message(bytes)| bytes),
-            ..GrpcCall::new(path)
-        };
+        let (expected, stream) = expect(self.stream, self.messages, self.expect_hex.clone())
+            .map_err(|why| anyhow!("--expect-hex: {why}: add --stream"))?;
+        let call = GrpcCall { message: self.message()?, expected, stream, ..GrpcCall::new(path) };
         Ok(Target { workload: GrpcAsks::of_one(call).into(), path: None, ..target })
     }
 
@@ -87,6 +98,8 @@ impl GrpcArgs {
             ("--message-hex", self.message_hex.is_some()),
             ("--message-file", self.message_file.is_some()),
             ("--expect-hex", self.expect_hex.is_some()),
+            ("--stream", self.stream),
+            ("--messages", self.messages.is_some()),
         ];
         all.into_iter().filter(|(_, is_given)| *is_given).map(|(flag, _)| flag).collect()
     }

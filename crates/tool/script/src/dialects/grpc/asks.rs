@@ -4,6 +4,7 @@ use super::{
     framing,
     reply::{Expected, Reply},
     rules,
+    stream::MessageStream,
 };
 use crate::{
     dialects::{http::requests::draw, http2::Dialect2},
@@ -15,7 +16,7 @@ use serde::{Deserialize, Serialize};
 /// Maximum number of calls.
 const MOST_CALLS: usize = 1_000;
 
-/// Unary calls, drawn by weight.
+/// Calls, drawn by weight.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Unchecked")]
 pub struct GrpcAsks {
@@ -43,7 +44,7 @@ impl TryFrom<Unchecked> for GrpcAsks {
     }
 }
 
-/// A call with one message, and the message that is expected.
+/// A call with one message, and the message or the messages that are expected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GrpcCall {
@@ -57,12 +58,21 @@ pub struct GrpcCall {
     /// The message of a right response, in bytes. `None`: any.
     #[serde(with = "crate::sent::optional_bytes")]
     pub expected: Option<Vec<u8>>,
+    /// The messages of a right response, if it is a stream of them. `expected` is absent then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<MessageStream>,
 }
 
 impl GrpcCall {
     /// Creates a call of the method at this path with the empty message, which expects any message.
     pub fn new(path: &str) -> Self {
-        GrpcCall { weight: 1, path: path.to_owned(), message: Vec::new(), expected: None }
+        GrpcCall {
+            weight: 1,
+            path: path.to_owned(),
+            message: Vec::new(),
+            expected: None,
+            stream: None,
+        }
     }
 
     fn check(&self) -> Result<(), String> {
@@ -133,9 +143,10 @@ impl Asks for GrpcAsks {
         let text = |chosen: usize| self.calls[chosen].expected.as_deref().unwrap_or_default();
         let (mut script, of) = draw(&requests, order.seed, text);
         script.close(order.pipeline)?;
-        let kind = |call: &GrpcCall| match call.expected {
-            Some(_) => Expected::Bytes,
-            None => Expected::Any,
+        let kind = |call: &GrpcCall| match (&call.stream, &call.expected) {
+            (Some(stream), _) => Expected::Stream(stream.clone()),
+            (None, Some(_)) => Expected::Bytes,
+            (None, None) => Expected::Any,
         };
         let kinds = self.calls.iter().map(kind).collect();
         Ok(Speech::Own(Dialect2::new(script, kinds, &of, order.pipeline as u32)))

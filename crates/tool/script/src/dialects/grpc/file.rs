@@ -3,6 +3,7 @@
 use super::{
     asks::{GrpcAsks, GrpcCall},
     hex::from_hex,
+    stream::{Template, expect},
 };
 use crate::workload::file::{FileText, Kept};
 use serde::Deserialize;
@@ -28,6 +29,9 @@ struct RawCall {
     #[serde(default)]
     message_hex: String,
     expect_hex: Option<String>,
+    #[serde(default)]
+    stream: bool,
+    messages: Option<u32>,
 }
 
 /// Reads a file.
@@ -43,11 +47,13 @@ pub(super) fn read(file: FileText<'_>) -> Result<GrpcAsks, String> {
 }
 
 fn call(raw: RawCall) -> Result<GrpcCall, String> {
-    let RawCall { weight, path, message_hex, expect_hex } = raw;
+    let RawCall { weight, path, message_hex, expect_hex, stream, messages } = raw;
     let message = from_hex(&message_hex).map_err(|why| format!("`message_hex`: {why}"))?;
-    let expected = expect_hex.map(|text| from_hex(&text)).transpose();
-    let expected = expected.map_err(|why| format!("`expect_hex`: {why}"))?;
-    Ok(GrpcCall { weight: weight.unwrap_or(1), path, message, expected })
+    let template = expect_hex.map(|text| Template::parse(&text)).transpose();
+    let template = template.map_err(|why| format!("`expect_hex`: {why}"))?;
+    let (expected, stream) = expect(stream, messages, template)
+        .map_err(|why| format!("{why}: write `stream = true`"))?;
+    Ok(GrpcCall { weight: weight.unwrap_or(1), path, message, expected, stream })
 }
 
 #[cfg(test)]
@@ -69,6 +75,15 @@ mod tests {
             ),
             ("[[request]]\npath = \"/a/b\"\nexpect_hex = \"x\"", "`expect_hex`: 'x' is not a hex"),
             ("[[request]]\npath = \"/a/b\"\nweight = 0", "weight above 0"),
+            ("[[request]]\npath = \"/a/b\"\nmessages = 1", "write `stream = true`"),
+            (
+                "[[request]]\npath = \"/a/b\"\nexpect_hex = \"08{n:varint}\"",
+                "request 1: {n} is the number of a message in a stream, and needs one",
+            ),
+            (
+                "[[request]]\npath = \"/a/b\"\nstream = true\nexpect_hex = \"{m:varint}\"",
+                "request 1: `expect_hex`: {m:varint} is unknown; expected {n:varint}",
+            ),
             ("[[request]]\npath = \"/a/b\"\nbody = \"\"", "unknown field `body`"),
         ] {
             let error = of(text).unwrap_err();
