@@ -24,10 +24,19 @@ pub trait Dialect: Sync {
     /// not in the script: see [`Dialect::has_to_write`].
     const MULTIPLEXED: bool = false;
 
-    /// The kinds of operations that are counted. The first is [`Operation::REQUESTS`], the requests
-    /// of the script, which the load itself counts. All others are messages that the server sends
-    /// unsolicited: [`Dialect::receive`] reports each to its [`Heard`].
+    /// The kinds of operations that may be counted. The first is [`Operation::REQUESTS`], the requests
+    /// of the script, which the load itself counts. All others are either messages that the server sends
+    /// unsolicited ([`Dialect::PUSHES`]): [`Dialect::receive`] reports each to its [`Heard`]. Or they are
+    /// [`Streamed::OPERATIONS`]: a reply consists of several messages ([`Dialect::streamed`]).
     const OPERATIONS: &'static [Operation] = &[Operation::REQUESTS];
+
+    /// Whether the operations beside requests are messages that servers send unsolicited.
+    const PUSHES: bool = Self::OPERATIONS.len() > 1;
+
+    /// The kinds that this workload causes: [`Dialect::OPERATIONS`], or only requests.
+    fn operations(&self) -> &'static [Operation] {
+        Self::OPERATIONS
+    }
 
     /// All exchanges of the run.
     fn script(&self) -> &Script;
@@ -181,6 +190,13 @@ pub trait Dialect: Sync {
     /// The next request whose reply was received and not taken yet by this function, right or wrong, in
     /// the order in which the replies were completed. Only if [`Dialect::MULTIPLEXED`].
     fn next_answered(&self, talk: &mut Self::ConnectionState) -> Option<Turn> {
+        let _ = talk;
+        None
+    }
+
+    /// What the server streamed in the reply that [`Dialect::next_answered`] returned last; `None` if that
+    /// reply is not a stream. The load counts it if the reply is right. Only if [`Dialect::MULTIPLEXED`].
+    fn streamed(&self, talk: &Self::ConnectionState) -> Option<Streamed> {
         let _ = talk;
         None
     }
@@ -365,6 +381,31 @@ pub struct Turn {
     pub position: u32,
     /// The position of the first request in the ring.
     pub first: u32,
+}
+
+/// The messages of one reply that is a stream. They are known when the reply is complete and right, so
+/// messages of other replies never count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Streamed {
+    /// Number of messages.
+    pub messages: u64,
+    /// When the first message was complete, by the clock of [`Dialect::receive`]; `None` without messages.
+    pub first_at: Option<Nanos>,
+    /// The longest time from the end of a message to the end of the next one, in nanoseconds, as they were
+    /// received: 0 if they came in one piece. `None` with fewer than two messages.
+    pub longest_gap: Option<Nanos>,
+}
+
+impl Streamed {
+    /// The kinds of operations of a dialect with streams: requests, all messages (without latencies), the
+    /// first message of each stream, with its latency as that of a request, and the longest gap of each
+    /// stream, whose length is kept as its latency.
+    pub const OPERATIONS: &'static [Operation] = &[
+        Operation::REQUESTS,
+        Operation::new("messages", "message", "messages"),
+        Operation::new("first_messages", "first message", "first messages"),
+        Operation::new("longest_gaps", "longest gap", "longest gaps"),
+    ];
 }
 
 /// Why a request has no reply.

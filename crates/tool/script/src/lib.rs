@@ -24,7 +24,7 @@ mod time;
 mod workload;
 
 pub use cursor::Cursor;
-pub use dialect::{At, Dialect, Heard, Turn, Unanswered};
+pub use dialect::{At, Dialect, Heard, Streamed, Turn, Unanswered};
 pub use dialects::{Compiled, TooLong, Visitor, Workload};
 pub use exact::Exact;
 pub use greeting::Greeting;

@@ -45,6 +45,8 @@ use std::{
   regatta load grpc://127.0.0.1:50051/helloworld.Greeter/SayHello \\
       --proto workloads/helloworld.proto -c 8 -p 32 \\
       --message '{\"name\": \"a\"}' --expect '{\"message\": \"Hello a\"}'
+  regatta load grpc://127.0.0.1:50051/shop.Prices/Watch -p 32 --timeout 30s \\
+      --stream --messages 100 --expect-hex '08{n:varint}'
   regatta load http://127.0.0.1:8080/ --tolerate 1%
   regatta load http://127.0.0.1:8080/ --rate 1k/s \\
       --fail-if 'p99>10ms' --fail-if 'errors>0.1%'

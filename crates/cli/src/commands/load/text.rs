@@ -81,10 +81,13 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
             line(name, voided(Figure::Latency, percentiles(part)));
         }
     }
-    for LoadOperation { operation, count, rate_per_s, latency_ns, .. } in &result.operations {
+    for each in &result.operations {
+        let LoadOperation { operation, count, rate_per_s, latency_ns, .. } = each;
         let rate = voided(Figure::Rate, format!("{}/s", HumanCount(rate_per_s.round() as u64)));
         line(&operation.several, format!("{} in {seconds:.2} s: {rate}", HumanCount(*count)));
-        line("  latency", voided(Figure::Latency, latency(latency_ns)));
+        if !each.is_only_counted() {
+            line("  latency", voided(Figure::Latency, latency(latency_ns)));
+        }
         if result.agents.as_ref().is_some_and(|agents| agents.across.is_some()) {
             line("", "of members on the sender's agent".into());
         }
@@ -343,15 +346,22 @@ mod tests {
     #[test]
     fn prints_lines_for_each_operation_and_the_unit_of_a_cost() {
         let deliveries = Operation::new("deliveries", "delivery", "deliveries");
+        let messages = Operation::new("messages", "message", "messages");
         let operation = LoadOperation {
             operation: deliveries.clone(),
             count: 50_000,
             rate_per_s: 25_000.0,
             whole_run: 60_000,
-            latency_ns: Latency { p50: Some(3_000_000), ..Latency::default() },
+            latency_ns: Latency { p50: Some(3_000_000), max: Some(1), ..Latency::default() },
             histogram: String::new(),
         };
-        let more = serde_json::json!({ "operations": [operation], "cost_per": deliveries });
+        let only_counted = LoadOperation {
+            operation: messages,
+            latency_ns: Latency::default(),
+            ..operation.clone()
+        };
+        let operations = [only_counted, operation];
+        let more = serde_json::json!({ "operations": operations, "cost_per": deliveries });
         let result = result(more);
         let text = printed(&result);
         for line in [
@@ -363,6 +373,8 @@ mod tests {
         ] {
             assert!(text.lines().any(|one| one.starts_with(line)), "{line}:\n{text}");
         }
+        let counted = "messages    50,000 in 2.00 s: 25,000/s\ndeliveries";
+        assert!(text.contains(counted), "it has no line of latencies:\n{text}");
         let stored = serde_json::to_value(&result).unwrap();
         assert_eq!(stored["cost_per"]["one"], "delivery");
     }

@@ -1,5 +1,6 @@
 //! `regatta load grpc://…` against a server with grpcio, and its options.
 
+mod streams;
 mod typed;
 
 use crate::support::Server;

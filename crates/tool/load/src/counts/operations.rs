@@ -1,11 +1,12 @@
-//! Counts the operations that servers push, for one load thread. A dialect without pushed operations
-//! skips this: the worker passes it a listener that does nothing.
+//! Counts the operations beside requests, for one load thread: those that servers push, and the messages of
+//! streams. A dialect without pushed operations skips the former: the worker passes it a listener that does
+//! nothing.
 
 use crate::{Until, clock::Nanos, histogram::new_histogram, open_loop::sends::WindowBounds};
 use regatta_record::{AcrossCounted, Machines, Operation, OperationCounted};
-use regatta_script::Heard;
+use regatta_script::{Heard, Streamed};
 
-/// Counts of the pushed operations.
+/// Counts of the operations beside requests.
 pub(crate) struct Operations {
     counted: Vec<OperationCounted>,
     /// Latencies of operations that other machines caused, if there are some.
@@ -57,6 +58,27 @@ impl Operations {
     #[inline]
     pub fn listen(&mut self, now: Nanos) -> Listener<'_> {
         Listener { operations: self, now }
+    }
+
+    /// Counts the messages of a right reply ([`Streamed::OPERATIONS`]). `from` is when its request was sent,
+    /// or was due; `None` if that does not count. `is_inside`: the reply was complete inside the window.
+    #[inline]
+    pub fn streamed(&mut self, streamed: Streamed, from: Option<Nanos>, is_inside: bool) {
+        let Streamed { messages, first_at, longest_gap } = streamed;
+        let [all, first, gap] = &mut self.counted[..] else { return };
+        let from = from.filter(|from| self.sends.contain(*from));
+        let latency = from.zip(first_at).map(|(from, at)| at.saturating_sub(from));
+        for (counted, several, latency) in [
+            (all, messages, None),
+            (first, u64::from(first_at.is_some()), latency),
+            (gap, u64::from(longest_gap.is_some()), longest_gap.filter(|_| from.is_some())),
+        ] {
+            counted.whole_run += several;
+            counted.count += if is_inside { several } else { 0 };
+            if let Some(latency) = latency {
+                counted.histogram.saturating_record(latency.max(1));
+            }
+        }
     }
 
     /// Returns the counts of each kind, and the latencies between machines.

@@ -90,7 +90,7 @@ struct Kinds;
 impl Visitor for Kinds {
     type Out = &'static [Operation];
 
-    fn visit<D: Dialect>(self, _: &D) -> Self::Out {
-        D::OPERATIONS
+    fn visit<D: Dialect>(self, dialect: &D) -> Self::Out {
+        dialect.operations()
     }
 }

@@ -131,7 +131,7 @@ impl Visitor for Run<'_> {
         })?;
         let (counts, open): (_, Vec<_>) =
             done.into_iter().map(|done| (done.count, done.open)).unzip();
-        let mut counted = tally::count(counts, D::OPERATIONS, part, follower.window(), plan);
+        let mut counted = tally::count(counts, dialect.operations(), part, follower.window(), plan);
         if let Some(across) = &mut counted.across {
             across.seen = dialect.across().unwrap_or_default();
         }

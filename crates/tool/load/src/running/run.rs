@@ -128,7 +128,7 @@ fn carry_out<D: Dialect>(
     })?;
     let counts = done.into_iter().map(|done| done.count).collect();
     let outcome = director.outcome()?;
-    let mut counted = tally::count(counts, D::OPERATIONS, part, outcome.window, plan);
+    let mut counted = tally::count(counts, dialect.operations(), part, outcome.window, plan);
     (counted.first_wrong, counted.tls) = (shared.first_wrong(), shared.spoken());
     if let Some(gatherer) = gatherer {
         gatherer.add_to(&mut counted.histogram);

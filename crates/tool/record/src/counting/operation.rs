@@ -2,8 +2,8 @@
 //!
 //! The first kind is always the request; its counts are separate fields, e.g.
 //! [`crate::Counted::requests`]. All further kinds are messages that servers send unsolicited, e.g.
-//! the deliveries of a broadcast. They are listed beside those fields. The list is empty for most
-//! workloads.
+//! the deliveries of a broadcast, or the messages of replies that are streams. They are listed beside
+//! those fields. The list is empty for most workloads.
 //!
 //! A cost is reported per operation of one kind. That kind must be verified: an operation counts
 //! only after the load has checked that the server had to send it, at this position and with these
@@ -63,13 +63,14 @@ pub struct OperationCounted {
     /// Number of operations of the whole run.
     pub whole_run: u64,
     /// Nanoseconds from the send that caused an operation (in open loop the intended send) until it
-    /// arrived. Of the operations whose send was, or was due, inside the window, whenever they arrived.
+    /// arrived; of the longest gap of a stream, its length. Of the operations whose send was, or was due,
+    /// inside the window, whenever they arrived. Empty if the kind is only counted.
     #[serde(with = "hdr")]
     pub histogram: Histogram<u64>,
 }
 
 /// The counts of one kind of operation in a round, in addition to requests: messages that the
-/// server sends unsolicited, all verified.
+/// server sends unsolicited, or those of replies that are streams; all verified.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoundOperation {
     /// The kind.

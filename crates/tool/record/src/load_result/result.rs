@@ -160,8 +160,10 @@ pub struct Verified {
     pub beyond: u64,
 }
 
-/// A kind of operation in addition to requests: messages that the server sends unsolicited, all
-/// verified.
+/// A kind of operation in addition to requests: messages that the server sends unsolicited, or those of
+/// replies that are streams; all verified. Of streams: `messages`, which are only counted;
+/// `first_messages`, with the latency of the first message of each stream; and `longest_gaps`, with the
+/// longest time between two messages of each stream in place of a latency.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadOperation {
     /// The kind.
@@ -173,10 +175,17 @@ pub struct LoadOperation {
     /// Number of operations of the whole run.
     pub whole_run: u64,
     /// Nanoseconds from the send that caused an operation until it arrived; in open loop from the
-    /// intended send.
+    /// intended send. All `null`: the operations are only counted, or there were none.
     pub latency_ns: Latency,
     /// HDR histogram of these latencies, V2 format, base64.
     pub histogram: String,
+}
+
+impl LoadOperation {
+    /// Whether the operations have no latencies.
+    pub fn is_only_counted(&self) -> bool {
+        self.count > 0 && self.latency_ns.max.is_none()
+    }
 }
 
 fn one() -> u32 {

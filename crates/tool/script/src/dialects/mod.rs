@@ -123,7 +123,11 @@ macro_rules! table {
             /// Whether servers of its protocol may send unsolicited messages, even if this workload
             /// causes none.
             pub fn is_pushed(&self) -> bool {
-                match self { $(Workload::$Name(asks) => kinds(asks).len() > 1),* }
+                match self { $(
+                    Workload::$Name(_) => {
+                        <<$Protocol as Protocol>::Asks as Asks>::Dialect::PUSHES
+                    }
+                )* }
             }
 
             /// Number of words of memory that several load processes share.

@@ -26,7 +26,8 @@ impl<'a> Whole<'a> {
             histogram: &across.histogram,
             void: across.void(),
         });
-        result.operations.iter().map(operation).chain(across).collect()
+        let timed = result.operations.iter().filter(|one| !one.is_only_counted());
+        timed.map(operation).chain(across).collect()
     }
 
     /// Its tag in an HDR log, in which spaces and commas are not permitted.

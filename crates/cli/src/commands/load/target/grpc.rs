@@ -4,7 +4,7 @@ use super::url::Target;
 use anyhow::{Context, anyhow, bail};
 use regatta_script::{
     Workload,
-    dialects::grpc::{GrpcAsks, GrpcCall, Types, from_hex, rules},
+    dialects::grpc::{GrpcAsks, GrpcCall, Template, Types, expect, from_hex, rules},
 };
 use std::{fs::File, io::Read, path::PathBuf};
 
@@ -24,7 +24,7 @@ pub struct GrpcArgs {
     /// The message that the reply must have, as JSON. Needs --proto. Its fields are compared, because a
     /// message has many encodings; fields that are not given must be absent or have their default.
     /// Default: any message
-    #[arg(long, value_name = "JSON", requires = "proto", conflicts_with = "expect_hex")]
+    #[arg(long, value_name = "JSON", requires = "proto", conflicts_with_all = ["expect_hex", "stream"])]
     expect: Option<String>,
     /// The message to send, as hex digits. Default: the empty message
     #[arg(long, value_parser = message, value_name = "HEX", conflicts_with = "message_file")]
@@ -33,8 +33,21 @@ pub struct GrpcArgs {
     #[arg(long, value_name = "FILE")]
     message_file: Option<PathBuf>,
     /// The exact message that the reply must have, as hex digits. Default: any message
-    #[arg(long, value_parser = message, value_name = "HEX")]
-    expect_hex: Option<Message>,
+    ///
+    /// With --stream, each message. Then {n:varint} between digits is the number of the message in its
+    /// stream, counted from 1, as Protocol Buffers encodes it; also {n:fixed32}, {n:fixed64}, {n-1:varint}
+    /// and {n+100:varint}.
+    #[arg(long, value_parser = Template::parse, value_name = "HEX")]
+    expect_hex: Option<Template>,
+    /// The reply is a stream of messages (server streaming)
+    ///
+    /// Also reports the number of messages, the time to the first one, and the longest gap of each stream.
+    /// --timeout applies to the whole stream.
+    #[arg(long)]
+    stream: bool,
+    /// The exact number of messages of each stream. Default: any number, also 0
+    #[arg(long, value_name = "N", requires = "stream")]
+    messages: Option<u32>,
 }
 
 /// A message, in bytes.
@@ -79,7 +92,7 @@ impl GrpcArgs {
         let types = self.proto.as_deref().map(|file| {
             let refused = |why| anyhow!("--proto {}: {why}", file.display());
             let types = Types::read(file).map_err(refused)?;
-            types.check_method(path).map_err(refused)?;
+            types.check_method(path, self.stream).map_err(refused)?;
             anyhow::Ok(types)
         });
         let types = types.transpose()?;
@@ -93,12 +106,15 @@ impl GrpcArgs {
             }
             _ => self.message()?,
         };
-        let expected = match (&self.expect, &types) {
-            (Some(json), Some(types)) => Some(types.reply(path, json).map_err(named("--expect"))?),
-            _ => self.expect_hex.clone().map(|Message(bytes)| bytes),
+        let (expected, stream) = match (&self.expect, &types) {
+            (Some(json), Some(types)) => {
+                (Some(types.reply(path, json).map_err(named("--expect"))?), None)
+            }
+            _ => expect(self.stream, self.messages, self.expect_hex.clone())
+                .map_err(|why| anyhow!("--expect-hex: {why}: add --stream"))?,
         };
         let by_fields = self.expect.is_some();
-        let call = GrpcCall { message, expected, by_fields, ..GrpcCall::new(path) };
+        let call = GrpcCall { message, expected, by_fields, stream, ..GrpcCall::new(path) };
         GrpcAsks::of_one(call).typed(types).map_err(anyhow::Error::msg)
     }
 
@@ -127,6 +143,8 @@ impl GrpcArgs {
             ("--message-hex", self.message_hex.is_some()),
             ("--message-file", self.message_file.is_some()),
             ("--expect-hex", self.expect_hex.is_some()),
+            ("--stream", self.stream),
+            ("--messages", self.messages.is_some()),
         ];
         all.into_iter().filter(|(_, is_given)| *is_given).map(|(flag, _)| flag).collect()
     }

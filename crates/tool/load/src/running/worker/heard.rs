@@ -1,13 +1,14 @@
-//! Operations that servers push. For a dialect that has only requests, the counting is not compiled.
+//! Operations beside requests: messages that servers push, and messages of replies that are streams. For a
+//! dialect that has only requests, the counting is not compiled.
 
 use super::{driver::Driver, state::Worker};
-use crate::{clock::Nanos, counts::operations::Operations};
+use crate::{clock::Nanos, counts::operations::Operations, sockets::connection::Connection};
 use regatta_record::Exchange;
 use regatta_script::{At, Dialect};
 
-/// Whether servers push operations in this dialect.
-const fn hears<D: Dialect>() -> bool {
-    D::OPERATIONS.len() > 1
+/// Whether replies may be streams of messages in this dialect.
+pub(super) const fn streams<D: Dialect>() -> bool {
+    D::OPERATIONS.len() > 1 && !D::PUSHES
 }
 
 /// Passes received bytes to the dialect, and counts the pushed operations in them. Returns the number of
@@ -20,7 +21,7 @@ pub(super) fn hear<D: Dialect>(
     now: Nanos,
     operations: &mut Operations,
 ) -> Result<u32, Box<Exchange>> {
-    if const { hears::<D>() } {
+    if const { D::PUSHES } {
         dialect.receive(at, came, now, &mut operations.listen(now))
     } else {
         dialect.receive(at, came, now, &mut ())
@@ -32,11 +33,40 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
     /// time from which their latency counts.
     #[inline]
     pub(super) fn announce(&mut self, slot: u32, k: u32, now: Nanos) {
-        if const { hears::<D>() } {
+        if const { D::PUSHES } {
             let connection = &mut self.connections[slot as usize];
             let place = self.times.next_place(&connection.sent);
             let from = self.drive.intended(place).unwrap_or(now);
             self.dialect.asked(&mut connection.talk, k, from);
+        }
+    }
+
+    /// Counts the next `replies` replies, one by one, with the messages of those that are streams. The drive
+    /// decides which of them are inside the window.
+    pub(super) fn count_streams(&mut self, slot: u32, replies: u32) {
+        for _ in 0..replies {
+            self.order_answered(slot, 1);
+            let connection = &self.connections[slot as usize];
+            let streamed = self.dialect.streamed(&connection.talk);
+            let from = self.counts_from(slot, connection);
+            let before = self.count.requests;
+            V::answered(self, slot, 1);
+            if let Some(streamed) = streamed {
+                let is_inside = self.count.requests > before;
+                self.count.operations.streamed(streamed, from, is_inside);
+            }
+        }
+    }
+
+    /// The moment from which the latency of the oldest request of a connection counts; `None` if it does not.
+    #[inline]
+    fn counts_from(&self, slot: u32, connection: &Connection<D::ConnectionState>) -> Option<Nanos> {
+        if slot >= self.active {
+            return None;
+        }
+        match V::SCHEDULED {
+            true => self.drive.intended(self.times.oldest_place(&connection.sent)),
+            false => Some(self.times.oldest(&connection.sent)),
         }
     }
 }

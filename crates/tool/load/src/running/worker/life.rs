@@ -112,7 +112,7 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
             statuses: Vec::new(),
             open: 0,
             kept: 0,
-            count: Count::new(plan, D::OPERATIONS),
+            count: Count::new(plan, dialect.operations()),
         })
     }
 

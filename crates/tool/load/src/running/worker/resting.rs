@@ -41,7 +41,8 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         if let Some(waker) = self.gauge.waker.get() {
             waker.clear();
         }
-        let next = Count::of_slice(self.count.next_run_delay(), rest.spare(), D::OPERATIONS);
+        let next =
+            Count::of_slice(self.count.next_run_delay(), rest.spare(), self.dialect.operations());
         let orders = rest.hand_over(self.part.thread, std::mem::replace(&mut self.count, next));
         let began = clock::now();
         let order = rest.next_order(orders);

@@ -4,7 +4,7 @@
 
 use super::{
     driver::Driver,
-    heard::hear,
+    heard::{hear, streams},
     holding::Back,
     loss::Loss,
     sealed::send_sealed,
@@ -266,10 +266,14 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         self.settled += u64::from(replies);
         self.awaited -= u64::from(replies);
         let opens = connection.state == State::Unanswered;
-        if const { D::MULTIPLEXED } {
-            self.order_answered(slot, replies);
+        if const { streams::<D>() } {
+            self.count_streams(slot, replies);
+        } else {
+            if const { D::MULTIPLEXED } {
+                self.order_answered(slot, replies);
+            }
+            V::answered(self, slot, replies);
         }
-        V::answered(self, slot, replies);
         if opens {
             self.opened(slot);
         }

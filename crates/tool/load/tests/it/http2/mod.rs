@@ -7,6 +7,7 @@ mod lanes;
 mod latency;
 mod oracles;
 mod peer;
+mod streams;
 mod withheld;
 
 use crate::common::{Server, plan};

@@ -47,6 +47,8 @@ pub struct Peer {
     begun: HashMap<u32, Asked>,
     /// Streams that are open, from the first frame of the request to the last one of the response.
     pub open: usize,
+    /// Streams that the client has reset.
+    pub resets: u64,
     /// Whether each byte is written on its own.
     pub in_bytes: bool,
 }
@@ -61,7 +63,8 @@ impl Peer {
         write::settings(&mut out, settings);
         let (decoder, begun) = (Decoder::new(1 << 16), HashMap::new());
         let (input, table) = (Vec::new(), None);
-        Some(Peer { socket, input, out, decoder, table, begun, open: 0, in_bytes: false })
+        let (open, resets, in_bytes) = (0, 0, false);
+        Some(Peer { socket, input, out, decoder, table, begun, open, resets, in_bytes })
     }
 
     /// From now on, reading returns after this long.
@@ -135,6 +138,10 @@ impl Peer {
             Kind::SETTINGS => {
                 write::settings_ack(&mut self.out);
                 return None;
+            }
+            Kind::RST_STREAM => {
+                self.resets += 1;
+                return Some(Got::Other);
             }
             _ => return Some(Got::Other),
         }

@@ -4,7 +4,9 @@ use super::{
     framing,
     protobuf::Types,
     reply::{Expected, Reply},
-    rules, timeout,
+    rules,
+    stream::MessageStream,
+    timeout,
 };
 use crate::{
     dialects::{http::requests::draw, http2::Dialect2},
@@ -16,7 +18,7 @@ use serde::{Deserialize, Serialize};
 /// Maximum number of calls.
 const MOST_CALLS: usize = 1_000;
 
-/// Unary calls, drawn by weight.
+/// Calls, drawn by weight.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Unchecked")]
 pub struct GrpcAsks {
@@ -47,7 +49,7 @@ impl TryFrom<Unchecked> for GrpcAsks {
     }
 }
 
-/// A call with one message, and the message that is expected.
+/// A call with one message, and the message or the messages that are expected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GrpcCall {
@@ -63,6 +65,9 @@ pub struct GrpcCall {
     pub expected: Option<Vec<u8>>,
     /// Whether another encoding of the expected message is right too. Needs its type.
     pub by_fields: bool,
+    /// The messages of a right response, if it is a stream of them. `expected` is absent then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<MessageStream>,
 }
 
 impl GrpcCall {
@@ -74,12 +79,16 @@ impl GrpcCall {
             message: Vec::new(),
             expected: None,
             by_fields: false,
+            stream: None,
         }
     }
 
     fn check(&self) -> Result<(), String> {
         rules::check_path(&self.path)?;
         rules::check_length(self.message.len())?;
+        if self.stream.is_some() && self.expected.is_some() {
+            return Err("a single message and a stream of messages are expected".into());
+        }
         rules::check_length(self.expected.as_ref().map_or(0, Vec::len))
     }
 
@@ -140,21 +149,28 @@ impl GrpcAsks {
     /// A method that is not known, or an expected message that is not one of its type, as a sentence.
     pub fn typed(self, types: Option<Types>) -> Result<Self, String> {
         for (call, number) in self.calls.iter().zip(1..) {
+            let known =
+                types.as_ref().map(|types| types.check_method(&call.path, call.stream.is_some()));
             let checked = match (&types, &call.expected) {
                 (None, _) if call.by_fields => Err("the types of its messages are missing".into()),
                 (Some(types), Some(expected)) if call.by_fields => {
                     types.expectation(&call.path, expected).map(drop)
                 }
-                (Some(types), _) => types.check_method(&call.path),
-                (None, _) => Ok(()),
+                _ => Ok(()),
             };
-            checked.map_err(|why| format!("request {number}: {why}"))?;
+            known
+                .unwrap_or(Ok(()))
+                .and(checked)
+                .map_err(|why| format!("request {number}: {why}"))?;
         }
         Ok(GrpcAsks { types, ..self })
     }
 
     /// What a reply to a call must be.
     fn expected(&self, call: &GrpcCall) -> Expected {
+        if let Some(stream) = &call.stream {
+            return Expected::Stream(stream.clone());
+        }
         match (&call.expected, &self.types) {
             (None, _) => Expected::Any,
             (Some(message), Some(types)) if call.by_fields => {

@@ -4,6 +4,7 @@ use super::{
     asks::{GrpcAsks, GrpcCall},
     hex::from_hex,
     protobuf::Types,
+    stream::{Template, expect},
 };
 use crate::workload::{
     file::{FileText, Kept},
@@ -39,6 +40,9 @@ struct RawCall {
     message_hex: Option<String>,
     expect: Option<Json>,
     expect_hex: Option<String>,
+    #[serde(default)]
+    stream: bool,
+    messages: Option<u32>,
 }
 
 /// A message: a text of JSON, or a table.
@@ -105,31 +109,37 @@ fn types(proto: &str, lists: &mut NamedLists) -> Result<Types, String> {
 }
 
 fn call(raw: RawCall, types: Option<&Types>) -> Result<GrpcCall, String> {
-    let RawCall { weight, path, message, message_hex, expect, expect_hex } = raw;
+    let RawCall { weight, path, message, message_hex, expect: json, expect_hex, stream, messages } =
+        raw;
     let needs_types = || types.ok_or("JSON needs the `.proto` file: write proto = \"FILE.proto\"");
-    let hex = |key: &str, text: &str| from_hex(text).map_err(|why| format!("`{key}`: {why}"));
     let message = match (message, message_hex) {
         (Some(_), Some(_)) => return Err("`message` and `message_hex`; remove one".into()),
         (Some(Json(json)), None) => {
             let encoded = needs_types()?.message(&path, &json);
             encoded.map_err(|why| format!("`message`: {why}"))?
         }
-        (None, Some(text)) => hex("message_hex", &text)?,
+        (None, Some(text)) => from_hex(&text).map_err(|why| format!("`message_hex`: {why}"))?,
         (None, None) => {
             types.map_or(Ok(()), |types| types.check_empty(&path))?;
             Vec::new()
         }
     };
-    let by_fields = expect.is_some();
-    let expected = match (expect, expect_hex) {
-        (Some(_), Some(_)) => return Err("`expect` and `expect_hex`; remove one".into()),
-        (Some(Json(json)), None) => {
-            let encoded = needs_types()?.reply(&path, &json);
-            Some(encoded.map_err(|why| format!("`expect`: {why}"))?)
+    let template = expect_hex.map(|text| Template::parse(&text)).transpose();
+    let template = template.map_err(|why| format!("`expect_hex`: {why}"))?;
+    let by_fields = json.is_some();
+    let (expected, stream) = match json {
+        Some(_) if template.is_some() => {
+            return Err("`expect` and `expect_hex`; remove one".into());
         }
-        (None, text) => text.map(|text| hex("expect_hex", &text)).transpose()?,
+        Some(_) if stream => return Err("`expect` with `stream`; write `expect_hex`".into()),
+        Some(Json(json)) => {
+            let encoded = needs_types()?.reply(&path, &json);
+            (Some(encoded.map_err(|why| format!("`expect`: {why}"))?), None)
+        }
+        None => expect(stream, messages, template)
+            .map_err(|why| format!("{why}: write `stream = true`"))?,
     };
-    Ok(GrpcCall { weight: weight.unwrap_or(1), path, message, expected, by_fields })
+    Ok(GrpcCall { weight: weight.unwrap_or(1), path, message, expected, by_fields, stream })
 }
 
 #[cfg(test)]
@@ -151,6 +161,15 @@ mod tests {
             ),
             ("[[request]]\npath = \"/a/b\"\nexpect_hex = \"x\"", "`expect_hex`: 'x' is not a hex"),
             ("[[request]]\npath = \"/a/b\"\nweight = 0", "weight above 0"),
+            ("[[request]]\npath = \"/a/b\"\nmessages = 1", "write `stream = true`"),
+            (
+                "[[request]]\npath = \"/a/b\"\nexpect_hex = \"08{n:varint}\"",
+                "request 1: {n} is the number of a message in a stream, and needs one",
+            ),
+            (
+                "[[request]]\npath = \"/a/b\"\nstream = true\nexpect_hex = \"{m:varint}\"",
+                "request 1: `expect_hex`: {m:varint} is unknown; expected {n:varint}",
+            ),
             ("[[request]]\npath = \"/a/b\"\nbody = \"\"", "unknown field `body`"),
         ] {
             let error = of(text).unwrap_err();

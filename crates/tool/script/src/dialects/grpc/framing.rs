@@ -1,4 +1,4 @@
-//! The message of a unary response while it arrives: a flag, a length and the message itself.
+//! A message while it arrives: a flag, a length and the message itself.
 
 /// Length of the prefix, in bytes: the flag for compression, and the length, big-endian.
 pub(super) const PREFIX: usize = 5;
@@ -36,10 +36,23 @@ pub(super) enum Fault {
 }
 
 impl Framing {
-    /// Takes the next piece of the content. Returns the part of it that is inside the message, and how many
-    /// bytes of the message were before it.
+    /// Takes the next piece of a content that is only this message. Returns the part of it that is inside
+    /// the message, and how many bytes of the message were before it.
     #[inline]
     pub fn take<'p>(&mut self, piece: &'p [u8]) -> Result<(usize, &'p [u8]), Fault> {
+        match self.take_front(piece)? {
+            (at, part, []) => Ok((at, part)),
+            _ => Err(Fault::Behind { length: self.announced() }),
+        }
+    }
+
+    /// Takes the front of a piece, up to the end of the message. Returns how many bytes of the message were
+    /// before it, the part that is inside the message, and what is behind the message.
+    #[inline]
+    pub fn take_front<'p>(
+        &mut self,
+        piece: &'p [u8],
+    ) -> Result<(usize, &'p [u8], &'p [u8]), Fault> {
         let missing = (PREFIX as u64).saturating_sub(self.came) as usize;
         let (prefix, message) = piece.split_at(missing.min(piece.len()));
         if !prefix.is_empty() {
@@ -53,14 +66,18 @@ impl Framing {
             self.came += prefix.len() as u64;
         }
         let at = self.came.saturating_sub(PREFIX as u64);
-        if !message.is_empty() {
-            let length = self.announced();
-            if message.len() as u64 > u64::from(length) - at {
-                return Err(Fault::Behind { length });
-            }
-            self.came += message.len() as u64;
-        }
-        Ok((at as usize, message))
+        let Some(length) = self.length() else { return Ok((0, &[], &[])) };
+        let missing = u64::from(length) - at;
+        let here = missing.min(message.len() as u64) as usize;
+        self.came += here as u64;
+        let (part, rest) = message.split_at(here);
+        Ok((at as usize, part, rest))
+    }
+
+    /// Whether the whole message has arrived.
+    #[inline]
+    pub fn is_complete(&self) -> bool {
+        self.length().is_some_and(|length| self.came - PREFIX as u64 == u64::from(length))
     }
 
     /// The length of the message, once its prefix has arrived.

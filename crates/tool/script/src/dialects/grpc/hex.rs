@@ -22,8 +22,15 @@ pub fn from_hex(text: &str) -> Result<Vec<u8>, String> {
 /// Bytes as hex digits; long ones are cut.
 #[cold]
 pub(super) fn in_hex(bytes: &[u8]) -> String {
-    let shown: String = bytes.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect();
-    if bytes.len() > SHOWN { format!("{shown}...") } else { shown }
+    match bytes.get(..SHOWN) {
+        Some(shown) if bytes.len() > SHOWN => format!("{}...", all_in_hex(shown)),
+        _ => all_in_hex(bytes),
+    }
+}
+
+/// Bytes as hex digits.
+pub(super) fn all_in_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! gRPC: unary calls over HTTP/2, without TLS and compression.
+//! gRPC: unary calls and server streaming over HTTP/2, without TLS and compression.
 //!
 //! `asks` has the calls, from the options of a load or from a file (`file`). The connection is that of
 //! HTTP/2; only responses are checked differently (`reply`): a response is one message with a prefix
-//! (`framing`), and its outcome is in its trailers (`status`). `protobuf` reads messages as JSON, and compares
-//! them by their fields.
+//! (`framing`) or a `stream` of them, and its outcome is in its trailers (`status`). `protobuf` reads messages as JSON,
+//! and compares them by their fields.
 
 mod asks;
 mod file;
@@ -13,6 +13,7 @@ mod protobuf;
 mod reply;
 pub mod rules;
 mod status;
+mod stream;
 #[cfg(test)]
 mod tests;
 mod timeout;
@@ -20,6 +21,7 @@ mod timeout;
 pub use asks::{GrpcAsks, GrpcCall};
 pub use hex::from_hex;
 pub use protobuf::Types;
+pub use stream::{MessageStream, Template, expect};
 
 use crate::{
     dialects::http2::Http2,

@@ -2,19 +2,25 @@
 //! the crate `http2`.
 
 use super::{
-    framing::Framing,
+    framing::{Fault, Framing},
     hex::in_hex,
     protobuf::Expectation,
     rules::LONGEST_MESSAGE,
     status::{self, Outcome},
+    stream::{MessageStream, Progress},
 };
 use crate::{
-    dialects::{http::reply::criteria::Criteria, http2::response::Response},
+    dialect::Streamed,
+    dialects::{
+        http::reply::criteria::Criteria,
+        http2::response::{Response, after_messages},
+    },
     text::printable,
 };
 use regatta_http2::{client::Head, hpack::Fields};
+use regatta_record::Operation;
 
-/// What the message of a response must be.
+/// What the message of a response must be, or what the messages of a stream must be.
 #[derive(Debug)]
 pub enum Expected {
     /// Any message. Its bytes are counted, and not kept.
@@ -23,6 +29,8 @@ pub enum Expected {
     Bytes,
     /// This message, in any encoding.
     Fields(Box<Expectation>),
+    /// A stream of messages.
+    Stream(MessageStream),
 }
 
 /// Maximum capacity of a buffer for a message that is kept for the next response, in bytes.
@@ -33,11 +41,14 @@ const KEPT: usize = 1 << 16;
 pub struct Reply {
     /// Its status in HTTP; 0 until its head has arrived.
     status: u16,
+    /// The message, or that of the stream that has partly arrived.
     message: Framing,
     /// What has arrived of a message that is compared by its fields, unless it came in one piece.
     content: Vec<u8>,
     /// Such a message was compared.
     is_compared: bool,
+    /// The earlier messages of a stream.
+    before: Progress,
     /// The first thing that is wrong. The rest of the message is then not checked.
     wrong: Option<String>,
 }
@@ -49,12 +60,25 @@ impl Response for Reply {
     const FOLLOWS_REQUEST: bool = true;
     const OVER_HTTP1: &str = "it does not speak HTTP/2, over which gRPC is sent";
 
+    const OPERATIONS: &'static [Operation] = Streamed::OPERATIONS;
+
+    #[inline]
+    fn is_stream(expected: &Expected) -> bool {
+        matches!(expected, Expected::Stream(_))
+    }
+
+    #[inline]
+    fn streamed(&self, expected: &Expected) -> Option<Streamed> {
+        Reply::is_stream(expected).then(|| self.before.streamed())
+    }
+
     #[cold]
     fn in_words(expected: &Expected, text: &[u8]) -> String {
         let message = match expected {
             Expected::Any => "one message".to_owned(),
             Expected::Bytes => message_in_words(text),
             Expected::Fields(expectation) => expectation.in_words(),
+            Expected::Stream(stream) => stream.in_words(),
         };
         format!("status 200, {message} and grpc-status 0 (OK) in the trailers")
     }
@@ -77,11 +101,16 @@ impl Response for Reply {
     }
 
     #[inline]
-    fn head(&mut self, head: &Head<'_>, is_known: bool, _: Criteria<'_, Expected>) {
+    fn head(&mut self, head: &Head<'_>, is_known: bool, criteria: Criteria<'_, Expected>) {
         self.status = head.status;
-        if head.ends || !is_known && !is_right(head) {
-            self.wrong = Some(fault_of_head(head));
-        }
+        self.wrong = match criteria.expected {
+            // The fields do not say whether the head is all.
+            Expected::Stream(stream) if head.ends => self.only_trailers(head, stream),
+            Expected::Stream(_) => (!is_right(head)).then(|| fault_of_head(head)),
+            Expected::Any | Expected::Bytes | Expected::Fields(_) => {
+                (head.ends || !is_known && !is_right(head)).then(|| fault_of_head(head))
+            }
+        };
     }
 
     #[inline]
@@ -90,27 +119,32 @@ impl Response for Reply {
             self.wrong = self.message(piece, criteria);
         }
         if is_all && self.wrong.is_none() {
-            self.wrong = Some(
-                "no trailers, and so no grpc-status: the response ended with its content (END_STREAM \
-                 on DATA)"
-                    .into(),
-            );
+            let why = "no trailers, and so no grpc-status: the response ended with its content \
+                       (END_STREAM on DATA)";
+            self.wrong = Some(format!("{why}{}", after_messages(self, criteria.expected)));
         }
     }
 
     /// A status other than 0 explains other faults.
     #[inline]
-    fn trailers(&mut self, fields: &Fields, _: Criteria<'_, Expected>) {
+    fn trailers(&mut self, fields: &Fields, criteria: Criteria<'_, Expected>) {
+        let after = |reply: &Reply, what: String| {
+            Some(format!("{what}{}", after_messages(reply, criteria.expected)))
+        };
         match status::outcome(fields) {
             Outcome::Ok if self.wrong.is_some() => {}
             Outcome::Ok => {
-                let came = self.message.end();
-                self.wrong = came
-                    .err()
-                    .map(|fault| format!("{}, and {}", fault.in_words(), status::in_words(fields)));
+                let fault = match criteria.expected {
+                    Expected::Any | Expected::Bytes | Expected::Fields(_) => {
+                        self.message.end().err().map(Fault::in_words)
+                    }
+                    Expected::Stream(stream) => self.before.end(&self.message, stream),
+                };
+                self.wrong =
+                    fault.map(|fault| format!("{fault}, and {}", status::in_words(fields)));
             }
-            Outcome::Absent => self.wrong = Some("no grpc-status in the trailers".into()),
-            Outcome::Other => self.wrong = Some(status::in_words(fields)),
+            Outcome::Absent => self.wrong = after(self, "no grpc-status in the trailers".into()),
+            Outcome::Other => self.wrong = after(self, status::in_words(fields)),
         }
     }
 
@@ -131,15 +165,27 @@ impl Response for Reply {
 }
 
 impl Reply {
+    /// The head is all of a stream. Returns what is wrong with it.
+    fn only_trailers(&self, head: &Head<'_>, stream: &MessageStream) -> Option<String> {
+        if head.status != 200 || status::outcome(head.fields) != Outcome::Ok || !has_kind(head) {
+            return Some(fault_of_head(head));
+        }
+        let fault = self.before.end(&self.message, stream)?;
+        Some(format!("{fault}, and {} (only trailers)", status::in_words(head.fields)))
+    }
+
     /// Takes a piece of the content. Returns what is wrong with it.
     #[inline]
     fn message(&mut self, piece: &[u8], criteria: Criteria<'_, Expected>) -> Option<String> {
+        if let Expected::Stream(stream) = criteria.expected {
+            return self.before.take(&mut self.message, piece, stream, criteria.now).err();
+        }
         let (at, part) = match self.message.take(piece) {
             Ok(taken) => taken,
             Err(fault) => return Some(fault.in_words()),
         };
         match criteria.expected {
-            Expected::Any => None,
+            Expected::Any | Expected::Stream(_) => None,
             Expected::Bytes => {
                 let length = self.message.length()?;
                 if length as usize != criteria.text.len() {
@@ -180,15 +226,14 @@ impl Reply {
 /// Whether a head is that of a response with a message.
 #[inline]
 fn is_right(head: &Head<'_>) -> bool {
-    let (mut kind, mut kinds, mut has_outcome) = (&b""[..], 0, false);
-    for field in head.fields.iter() {
-        match field.name {
-            b"content-type" => (kind, kinds) = (field.value, kinds + 1),
-            b"grpc-status" => has_outcome = true,
-            _ => {}
-        }
-    }
-    head.status == 200 && kinds == 1 && is_kind(kind) && !has_outcome
+    head.status == 200 && has_kind(head) && status::outcome(head.fields) == Outcome::Absent
+}
+
+/// Whether a head has exactly one content type, and a right one.
+#[inline]
+fn has_kind(head: &Head<'_>) -> bool {
+    let mut kinds = head.fields.iter().filter(|field| field.name == b"content-type");
+    kinds.next().is_some_and(|field| is_kind(field.value)) && kinds.next().is_none()
 }
 
 /// Whether this is the content type of messages of Protocol Buffers: `application/grpc` or `application/grpc+proto`,
@@ -222,7 +267,7 @@ fn fault_of_head(head: &Head<'_>) -> String {
         let of_outcome = status::in_words(head.fields);
         return format!("the status {status} and {of_outcome}, content-type {}", in_list(&kinds));
     }
-    if outcome != Outcome::Absent {
+    if outcome != Outcome::Absent && !(outcome == Outcome::Ok && head.ends && !has_kind(head)) {
         let of_outcome = status::in_words(head.fields);
         return match head.ends {
             true => format!("{of_outcome}; no message (the response has only trailers)"),

@@ -1,12 +1,16 @@
 //! HTTP/2 as the load sees it.
 
 use super::{
-    places::Place, reply::Reply, requests::Requests, response::Response, talk::ConnectionState,
+    places::Place,
+    reply::Reply,
+    requests::Requests,
+    response::{Response, after_messages},
+    talk::ConnectionState,
     thread_state::ThreadState,
 };
 use crate::{
     cursor::Cursor,
-    dialect::{At, Dialect, Heard, Turn, Unanswered},
+    dialect::{At, Dialect, Heard, Streamed, Turn, Unanswered},
     dialects::http::reply::{
         partial_reply::SHOWN,
         salted::{Answers, Salts},
@@ -15,7 +19,7 @@ use crate::{
     text::cut,
     time::Nanos,
 };
-use regatta_record::Exchange;
+use regatta_record::{Exchange, Operation};
 use std::borrow::Cow;
 
 /// Exchanges over HTTP/2 and their expected responses, which are checked as `R` does.
@@ -102,6 +106,15 @@ impl<R: Response> Dialect for Dialect2<R> {
     type ConnectionState = ConnectionState<R>;
 
     const MULTIPLEXED: bool = true;
+    const OPERATIONS: &'static [Operation] = R::OPERATIONS;
+    const PUSHES: bool = false;
+
+    fn operations(&self) -> &'static [Operation] {
+        match self.kinds.iter().any(R::is_stream) {
+            true => R::OPERATIONS,
+            false => &R::OPERATIONS[..1],
+        }
+    }
 
     #[inline]
     fn script(&self) -> &Script {
@@ -200,7 +213,16 @@ impl<R: Response> Dialect for Dialect2<R> {
     #[inline]
     fn next_answered(&self, talk: &mut ConnectionState<R>) -> Option<Turn> {
         let place = talk.answered.pop_front()?;
+        if const { R::OPERATIONS.len() > 1 } {
+            let Place { exchange, reply, .. } = talk.places.get(place);
+            talk.streamed = reply.streamed(self.expected(*exchange));
+        }
         Some(talk.places.count(place))
+    }
+
+    #[inline]
+    fn streamed(&self, talk: &ConnectionState<R>) -> Option<Streamed> {
+        talk.streamed
     }
 
     fn next_unanswered(
@@ -256,7 +278,11 @@ impl<R: Response> Dialect for Dialect2<R> {
         Some(Exchange {
             sent: self.request_in_words(place, &talk.salts),
             expected: R::in_words(expected, self.script.reply(place.exchange)),
-            received: format!("the status {} and no end of the response", place.reply.status()),
+            received: format!(
+                "the status {} and no end of the response{}",
+                place.reply.status(),
+                after_messages(&place.reply, expected)
+            ),
             reply_index: 0,
         })
     }

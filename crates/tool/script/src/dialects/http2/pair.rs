@@ -5,9 +5,11 @@ use super::{
 };
 use crate::{
     cursor::Cursor,
-    dialect::{At, Dialect},
+    dialect::{At, Dialect, Streamed, Unanswered},
+    time::Nanos,
 };
 use regatta_http2::{
+    client::{Client, Config},
     frame::{Header, Kind, write},
     hpack::{Decoder, Fields},
 };
@@ -33,6 +35,10 @@ pub(in crate::dialects) struct Pair<R: Response> {
     pub allocations: u64,
     /// The settings of the server.
     pub settings: Vec<(u16, u32)>,
+    /// When the next bytes are received.
+    pub now: Nanos,
+    /// The streams among the right responses.
+    pub streamed: Vec<Streamed>,
 }
 
 impl<R: Response> Pair<R> {
@@ -41,7 +47,49 @@ impl<R: Response> Pair<R> {
         let cursor = Cursor::new(dialect.script(), 0);
         let decoder = Decoder::new(1 << 16);
         let (answered, allocations, settings) = (0, 0, Vec::new());
-        Pair { dialect, cursor, talk, desk, decoder, answered, allocations, settings }
+        let streamed = Vec::with_capacity(1 << 12);
+        let now = 0;
+        Pair {
+            dialect,
+            cursor,
+            talk,
+            desk,
+            decoder,
+            answered,
+            allocations,
+            settings,
+            now,
+            streamed,
+        }
+    }
+
+    /// Gives each stream a receive window of so many bytes, on a connection that has sent nothing.
+    pub fn set_stream_window(&mut self, bytes: u32) {
+        let config = Config { stream_window: bytes, ..Config::default() };
+        self.talk.client = Client::new(config).unwrap();
+    }
+
+    /// Takes the increments of the windows of streams that the load sends.
+    pub fn window_updates(&mut self) -> Vec<(u32, u32)> {
+        let Pair { dialect, cursor, talk, .. } = self;
+        let bytes = dialect.unsent(cursor, talk, 0).to_vec();
+        dialect.wrote(cursor, talk, bytes.len());
+        let (mut input, mut updates) = (&bytes[..], Vec::new());
+        while let Some((header, rest)) = input.split_first_chunk() {
+            let Header { length, kind, stream, .. } = Header::read(header);
+            let (payload, rest) = rest.split_at(length as usize);
+            input = rest;
+            if kind == Kind::WINDOW_UPDATE && stream > 0 {
+                updates.push((stream, u32::from_be_bytes(payload.try_into().unwrap())));
+            }
+        }
+        updates
+    }
+
+    /// Why the next request ended without a response.
+    pub fn unanswered(&mut self) -> Option<Unanswered> {
+        let Pair { dialect, cursor, talk, .. } = self;
+        dialect.next_unanswered(cursor, talk).map(|(_, why)| why)
     }
 
     /// Opens a new connection.
@@ -91,13 +139,14 @@ impl<R: Response> Pair<R> {
     /// Passes bytes of the server to the load, in pieces of this size, up to the first wrong response.
     pub fn try_receive(&mut self, bytes: &[u8], size: usize) -> Result<(), Box<Exchange>> {
         for piece in bytes.chunks(size) {
-            let Pair { dialect, cursor, talk, desk, .. } = self;
+            let Pair { dialect, cursor, talk, desk, now, streamed, .. } = self;
             let mut right = Ok(0);
             let count = allocation_counter::measure(|| {
                 let at = At { cursor, talk: &mut *talk, desk };
-                right = dialect.receive(at, piece, 0, &mut ());
+                right = dialect.receive(at, piece, *now, &mut ());
                 for _ in 0..*right.as_ref().unwrap_or(&0) {
                     dialect.next_answered(talk).unwrap();
+                    streamed.extend(dialect.streamed(talk));
                 }
             });
             self.allocations += count.count_total;

@@ -2,7 +2,7 @@
 
 use super::{
     dialect::Dialect2,
-    response::Response,
+    response::{Response, after_messages},
     talk::{ConnectionState, NO_KIND},
     thread_state::ThreadState,
 };
@@ -176,10 +176,24 @@ impl<R: Response> Reader<'_, R> {
                 Seen::More
             }
             Event::NotProcessed { stream } => {
-                talk.end(stream.place, stream.id, not_processed(talk.closing));
+                let why = match self.begun(talk, stream) {
+                    None => not_processed(talk.closing),
+                    Some(messages) => Unanswered::Ended(format!(
+                        "the server began a response, and then announced that it had not processed \
+                         the request (GOAWAY; RFC 9113, 6.8){messages}"
+                    )),
+                };
+                talk.end(stream.place, stream.id, why);
                 Seen::More
             }
-            Event::Reset { stream, code } => reset(talk, stream, code),
+            Event::Reset { stream, code } => {
+                let messages = self.begun(talk, stream).unwrap_or_default();
+                let why = format!(
+                    "the server reset the stream with {code} (RST_STREAM; RFC 9113, 6.4){messages}"
+                );
+                talk.end(stream.place, stream.id, Unanswered::Ended(why));
+                Seen::More
+            }
             Event::Wrong { stream, rule } => {
                 talk.known_for = NO_KIND;
                 violated(talk, stream, rule)
@@ -248,6 +262,14 @@ impl<R: Response> Reader<'_, R> {
         }
     }
 
+    /// The messages of a response that has partly arrived, for people; `None` if nothing of it has.
+    #[cold]
+    fn begun(&self, talk: &mut ConnectionState<R>, stream: Stream) -> Option<String> {
+        let slot = talk.places.get_mut(stream.place, stream.id)?;
+        let expected = self.dialect.expected(slot.exchange);
+        (slot.reply.status() > 0).then(|| after_messages(&slot.reply, expected))
+    }
+
     /// The server's settings changed, or are the first.
     fn settings(&mut self, talk: &mut ConnectionState<R>, settings: Settings) {
         let limit = settings.max_concurrent_streams;
@@ -267,14 +289,6 @@ fn not_processed(code: Option<ErrorCode>) -> Unanswered {
             "the server closed the connection with {code} (GOAWAY; RFC 9113, 6.8)"
         )),
     }
-}
-
-/// The server reset a stream.
-#[cold]
-fn reset<R: Response>(talk: &mut ConnectionState<R>, stream: Stream, code: ErrorCode) -> Seen {
-    let why = format!("the server reset the stream with {code} (RST_STREAM; RFC 9113, 6.4)");
-    talk.end(stream.place, stream.id, Unanswered::Ended(why));
-    Seen::More
 }
 
 /// The server violated a rule on a stream, which is reset.

@@ -1,8 +1,9 @@
 //! How a response is checked while it arrives. HTTP itself (`reply`) and each protocol on top of HTTP/2
 //! implement this.
 
-use crate::dialects::http::reply::criteria::Criteria;
+use crate::{dialect::Streamed, dialects::http::reply::criteria::Criteria};
 use regatta_http2::{client::Head, hpack::Fields};
+use regatta_record::Operation;
 use std::fmt::Debug;
 
 /// What has arrived of a response, and whether it is right.
@@ -15,6 +16,23 @@ pub trait Response: Debug + Default {
 
     /// What helps against a server that answers in HTTP/1.1.
     const OVER_HTTP1: &str;
+
+    /// The kinds of operations: [`Streamed::OPERATIONS`] if responses may be streams of messages.
+    const OPERATIONS: &'static [Operation] = &[Operation::REQUESTS];
+
+    /// Whether responses with this expectation are streams of messages.
+    #[inline]
+    fn is_stream(expected: &Self::Expected) -> bool {
+        let _ = expected;
+        false
+    }
+
+    /// The messages of the response so far, if it is a stream.
+    #[inline]
+    fn streamed(&self, expected: &Self::Expected) -> Option<Streamed> {
+        let _ = expected;
+        None
+    }
 
     /// Describes the expected response; `text` is the text that it is compared with.
     fn in_words(expected: &Self::Expected, text: &[u8]) -> String;
@@ -45,4 +63,14 @@ pub trait Response: Debug + Default {
 
     /// Takes what is wrong so far, unless that is tolerated until the response is complete.
     fn fault(&mut self, tolerates: bool) -> Option<String>;
+}
+
+/// How many messages of a stream have arrived, for people; empty if the response is not a stream.
+#[cold]
+pub fn after_messages<R: Response>(reply: &R, expected: &R::Expected) -> String {
+    match reply.streamed(expected).map(|streamed| streamed.messages) {
+        None => String::new(),
+        Some(1) => ", after 1 message".into(),
+        Some(messages) => format!(", after {messages} messages"),
+    }
 }

@@ -6,7 +6,11 @@ use super::{
     requests::{Requests, Table},
     response::Response,
 };
-use crate::{dialect::Unanswered, dialects::http::reply::salted::Salts, time::Nanos};
+use crate::{
+    dialect::{Streamed, Unanswered},
+    dialects::http::reply::salted::Salts,
+    time::Nanos,
+};
 use regatta_http2::{
     ErrorCode,
     client::{Client, Config, NotStarted, Request},
@@ -44,6 +48,8 @@ pub struct ConnectionState<R> {
     pub(super) unread: Vec<u8>,
     /// Places whose response is complete and that the load has not counted yet.
     pub(super) answered: VecDeque<u32>,
+    /// The messages of the response that the load counted last, if it is a stream.
+    pub(super) streamed: Option<Streamed>,
     /// Places that got no response, and that the load has not counted either.
     pub(super) unanswered: VecDeque<(u32, Unanswered)>,
     /// The kind of request for which the last head was right.
@@ -90,6 +96,7 @@ impl<R: Response> ConnectionState<R> {
             salts,
             unread: Vec::new(),
             answered: VecDeque::new(),
+            streamed: None,
             unanswered: VecDeque::new(),
             known_for: NO_KIND,
             closing: None,

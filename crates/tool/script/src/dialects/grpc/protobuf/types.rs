@@ -52,12 +52,21 @@ impl Types {
         Ok(Types(Arc::new(Shared { set, pool })))
     }
 
-    /// Checks that the method at this path is known, and unary.
+    /// Checks that the method at this path is known, takes one message, and returns a stream of them or one.
     ///
     /// # Errors
     /// What is known instead.
-    pub fn check_method(&self, path: &str) -> Result<(), String> {
-        self.method(path).map(drop)
+    pub fn check_method(&self, path: &str, is_stream: bool) -> Result<(), String> {
+        let method = self.method(path)?;
+        let why = match (method.is_client_streaming(), method.is_server_streaming(), is_stream) {
+            (true, ..) => "takes a stream of messages; expected one that takes one message",
+            (_, true, false) => {
+                "returns a stream of messages; expected a unary method, or `--stream` (`stream = true`)"
+            }
+            (_, false, true) => "returns one message; expected one that returns a stream",
+            _ => return Ok(()),
+        };
+        Err(format!("the method {path} {why}"))
     }
 
     /// Encodes a message for the method at this path, from its JSON.
@@ -111,9 +120,6 @@ impl Types {
                 listed(names, "none")
             ));
         };
-        if found.is_client_streaming() || found.is_server_streaming() {
-            return Err(format!("the method {path} streams messages; expected a unary method"));
-        }
         Ok(found)
     }
 }

@@ -118,6 +118,7 @@ fn messages_that_are_too_long_to_compare_are_wrong_at_once() {
         head: owned(HEAD),
         content: Some(vec![0, 0, 0x40, 0, 1, 8]),
         trailers: Some(owned(OK)),
+        frame: 4,
     };
     answer.write(stream, &mut out);
     let wrong = pair.try_receive(&out, 1 << 16).unwrap_err();

@@ -42,7 +42,7 @@ fn pair() -> Pair<Reply> {
     of_file(TEXT)
 }
 
-fn of_file(text: &str) -> Pair<Reply> {
+pub(super) fn of_file(text: &str) -> Pair<Reply> {
     let workload = Workload::from_text(text, "items").unwrap();
     let place = Destination { host: "a.test:1", ..Destination::default() };
     let order = CompileOptions { seed: 3, pipeline: PIPELINE, place, shared: None, machines: None };
@@ -63,33 +63,35 @@ fn message(asked: &Asked) -> &'static [u8] {
     }
 }
 
-type Fields<'a> = &'a [(&'a str, &'a str)];
+pub(super) type Fields<'a> = &'a [(&'a str, &'a str)];
 
-const HEAD: Fields<'_> = &[(":status", "200"), ("content-type", "application/grpc")];
-const OK: Fields<'_> = &[("grpc-status", "0")];
+pub(super) const HEAD: Fields<'_> = &[(":status", "200"), ("content-type", "application/grpc")];
+pub(super) const OK: Fields<'_> = &[("grpc-status", "0")];
 
 /// A response, in parts.
 #[derive(Clone, Debug)]
-struct Answer {
-    head: Vec<(String, String)>,
+pub(super) struct Answer {
+    pub head: Vec<(String, String)>,
     /// The content with its prefix; `None` sends no DATA frame.
-    content: Option<Vec<u8>>,
+    pub content: Option<Vec<u8>>,
     /// `None` ends the stream without trailers.
-    trailers: Option<Vec<(String, String)>>,
+    pub trailers: Option<Vec<(String, String)>>,
+    /// Maximum length of a DATA frame.
+    pub frame: u32,
 }
 
-fn owned(fields: Fields<'_>) -> Vec<(String, String)> {
+pub(super) fn owned(fields: Fields<'_>) -> Vec<(String, String)> {
     fields.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
 }
 
 impl Answer {
-    fn right(message: &[u8]) -> Answer {
+    pub fn right(message: &[u8]) -> Answer {
         let mut content = Vec::new();
         framing::write(message, &mut content);
-        Answer { head: owned(HEAD), content: Some(content), trailers: Some(owned(OK)) }
+        Answer { head: owned(HEAD), content: Some(content), trailers: Some(owned(OK)), frame: 4 }
     }
 
-    fn write(&self, stream: u32, out: &mut Vec<u8>) {
+    pub fn write(&self, stream: u32, out: &mut Vec<u8>) {
         let frame = |fields: &[(String, String)], ends, out: &mut Vec<u8>| {
             let mut block = Vec::new();
             let fields = fields
@@ -101,7 +103,7 @@ impl Answer {
         let is_bare = self.content.is_none() && self.trailers.is_none();
         frame(&self.head, is_bare, out);
         if let Some(content) = &self.content {
-            write::data(out, |_| (), (stream, self.trailers.is_none()), content, 4);
+            write::data(out, |_| (), (stream, self.trailers.is_none()), content, self.frame);
         }
         if let Some(trailers) = &self.trailers {
             frame(trailers, true, out);
@@ -209,11 +211,11 @@ fn found(
 /// A change of a response, and a part of the text that must name it.
 type Lie<'l> = (&'l str, &'l dyn Fn(&mut Answer));
 
-fn content(answer: &mut Answer) -> &mut Vec<u8> {
+pub(super) fn content(answer: &mut Answer) -> &mut Vec<u8> {
     answer.content.as_mut().unwrap()
 }
 
-fn set(fields: &mut Vec<(String, String)>, name: &str, value: &str) {
+pub(super) fn set(fields: &mut Vec<(String, String)>, name: &str, value: &str) {
     fields.retain(|(other, _)| other != name);
     fields.push((name.into(), value.into()));
 }

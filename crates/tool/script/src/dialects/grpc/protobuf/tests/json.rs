@@ -177,7 +177,7 @@ fn messages_are_encoded() {
 #[test]
 fn methods_that_do_not_exist_are_refused_with_those_that_do() {
     let types = types();
-    let refused = |path: &str| types.check_method(path).unwrap_err();
+    let refused = |path: &str| types.check_method(path, false).unwrap_err();
     assert_eq!(
         refused("/test.Item/Get"),
         "the service test.Item is not in the .proto files, which have old.Olds, test.Items"
@@ -186,11 +186,17 @@ fn methods_that_do_not_exist_are_refused_with_those_that_do() {
         refused("/test.Items/Gett"),
         "the service test.Items has no method Gett; it has Get, Old, Any, Watch, Put"
     );
-    assert!(refused("/test.Items/Watch").contains("streams messages; expected a unary method"));
-    assert!(refused("/test.Items/Put").contains("streams messages"));
+    assert!(
+        refused("/test.Items/Watch").contains("returns a stream of messages; expected a unary")
+    );
+    assert!(refused("/test.Items/Put").contains("takes a stream of messages"));
+    let as_stream = |path: &str| types.check_method(path, true);
+    assert_eq!(as_stream("/test.Items/Watch"), Ok(()));
+    assert!(as_stream(GET).unwrap_err().contains("returns one message"));
+    assert!(as_stream("/test.Items/Put").unwrap_err().contains("takes a stream of messages"));
     assert!(refused("").contains("the service  is not in"));
     // A service of an imported file.
-    assert_eq!(types.check_method("/old.Olds/Get"), Ok(()));
+    assert_eq!(types.check_method("/old.Olds/Get", false), Ok(()));
     assert_eq!(types.check_empty(GET), Ok(()));
     assert!(types.check_empty(OLD_GET).unwrap_err().contains("required field `id`"));
 }
