@@ -43,9 +43,15 @@ fn streams_of_grpcio_are_right_and_their_messages_are_counted() {
             assert_eq!(of_each["count"], 40, "{name}");
             assert!(of_each["latency_ns"]["max"].as_u64() > Some(0), "{of_each}");
         }
-        let printed = String::from_utf8_lossy(&output.stderr);
-        assert!(printed.contains("messages    6,000 in"), "{printed}");
     }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    command.args(["load", &format!("grpc://{}{NUMBERS}", server.addr), "-n", "40"]).args(stream);
+    let printed = command.output().expect("it runs").stdout;
+    let printed = String::from_utf8_lossy(&printed);
+    let lines = |part: &str| printed.lines().filter(|line| line.starts_with(part)).count();
+    let expected = ["messages    6,000 in", "first messages 40 in", "longest gaps 40 in"];
+    assert_eq!(expected.map(lines), [1; 3], "{printed}");
+    assert_eq!(lines("  latency"), 2, "{printed}");
     // None, and any; the messages are not known.
     let none = ["--stream", "--messages", "0", "--message-hex", "30", "-n", "20"];
     assert_right(&load(&server, NUMBERS, &none), 20);
@@ -99,7 +105,7 @@ fn a_stream_that_stalls_times_out() {
     assert_eq!((&result["requests"], &result["errors"]["timeout"]), (&0.into(), &2.into()));
     assert_eq!(operation(&output, "messages")["whole_run"], 0);
     let unfinished = result["first_unfinished"]["received"].as_str().expect("an unfinished reply");
-    assert_eq!(unfinished, "the status 200 and no end of the response, after 1 message");
+    assert!(unfinished.contains("and no end of the response, after 1 message"), "{unfinished}");
 }
 
 #[test]
@@ -120,9 +126,9 @@ fn a_workload_file_has_streams_beside_unary_calls() {
         (operation(&output, "messages"), operation(&output, "first_messages"));
     let (messages, streams) = (messages["count"].as_u64(), streams["count"].as_u64());
     assert!(streams > Some(50) && messages == streams.map(|n| 5 * n), "{messages:?} {streams:?}");
-    // A rate, thresholds and a log of latencies, as for any load.
+    // A rate, a threshold and a log of latencies, as for any load.
     let log = folder.path().join("latencies.hlog");
-    let more = ["--rate", "200/s", "-d", "1s", "--fail-if", "p99>10s", "--fail-if", "errors>0"];
+    let more = ["--rate", "200/s", "-d", "1s", "--fail-if", "errors>0"];
     let more = [&more[..], &["--hdr-log", log.to_str().expect("a path")]].concat();
     let output = load(&server, "", &[&args[..6], &more].concat());
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
@@ -146,7 +152,7 @@ fn what_needs_a_stream_is_refused_without_one() {
         &["grpc://127.0.0.1:1", "--workload", path, "--stream"],
         "--stream cannot be used",
     );
-    let mut race = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    let output = race.args(["capacity", url, "--stream"]).output().expect("it runs");
+    let mut capacity = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    let output = capacity.args(["capacity", url, "--stream"]).output().expect("it runs");
     assert_eq!(output.status.code(), Some(2), "options of one call are those of load");
 }

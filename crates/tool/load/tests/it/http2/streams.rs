@@ -189,7 +189,8 @@ fn in_open_loop_the_first_message_counts_from_the_intended_send() {
     assert!(firsts.max() + 30 * MS <= tally.histogram.max());
 }
 
-/// Every tenth stream stalls after two messages.
+/// Some streams stall after two messages, while others continue: not the last ones, with which the connection
+/// would be given up.
 #[test]
 fn a_stream_that_stalls_is_a_timeout_and_is_cancelled_once() {
     let (cancelled, stalled) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
@@ -201,7 +202,8 @@ fn a_stream_that_stalls_is_a_timeout_and_is_cancelled_once() {
         while let Some(got) = peer.next() {
             match got {
                 Got::Asked(Asked { stream, .. }) => {
-                    if requests.fetch_add(1, SeqCst) % 10 == 9 && held.is_none() {
+                    let number = requests.fetch_add(1, SeqCst);
+                    if number % 10 == 9 && number < 200 && held.is_none() {
                         stalls.fetch_add(1, SeqCst);
                         peer.head(stream, "200", KIND, false);
                         messages(&mut peer, stream, &[1, 2]);
@@ -223,7 +225,7 @@ fn a_stream_that_stalls_is_a_timeout_and_is_cancelled_once() {
         }
     });
     let timeout = Duration::from_millis(400);
-    let plan = Plan { until: Until::Requests(60), timeout, ..streams(server.address) };
+    let plan = Plan { until: Until::Requests(300), timeout, ..streams(server.address) };
     let tally = run(&plan).unwrap();
     server.die();
     let stalled = stalled.load(SeqCst);
@@ -231,7 +233,7 @@ fn a_stream_that_stalls_is_a_timeout_and_is_cancelled_once() {
     assert_eq!((tally.errors.timeout, tally.errors.total()), (stalled, stalled), "{tally:?}");
     assert_eq!(cancelled.load(SeqCst), stalled);
     assert_eq!(by_name(&tally, "messages").whole_run, 4 * tally.replies);
-    assert_eq!(tally.replies + stalled, 60);
+    assert_eq!(tally.replies + stalled, 300);
 }
 
 #[test]

@@ -89,8 +89,8 @@ fn honest_turn(pair: &mut Pair<Reply>, frame: u32) -> Vec<u8> {
 
 #[test]
 fn honest_streams_in_pieces_and_frames_of_any_size_are_right() {
-    for size in [1, 2, 3, 5, 7, 9, 10, 11, 13, 16, 17, 50, 1 << 16] {
-        for frame in [1, 3, 4, 13, 14, 1 << 14] {
+    for size in [1, 2, 5, 13, 17, 1 << 16] {
+        for frame in [1, 4, 13, 1 << 14] {
             let mut pair = of_file(TEXT);
             for turn in 1..=6 {
                 let bytes = honest_turn(&mut pair, frame);
@@ -386,7 +386,7 @@ fn a_stream_without_two_messages_has_no_gap() {
 
 /// The start of a stream: so many messages.
 fn begin(stream_id: u32, messages: usize, out: &mut Vec<u8>) {
-    let (whole, content) = framed(&stream(&five()), stream_id);
+    let (whole, content) = framed(&stream(&five()[..messages]), stream_id);
     let is_head = messages == 0;
     out.extend_from_slice(
         &whole[..if is_head { content - 9 } else { content + messages * FRAMED }],
@@ -418,7 +418,7 @@ fn a_message_behind_the_trailers_is_found() {
     right(&asked[0]).write(asked[0].stream, &mut out);
     write::data(&mut out, |_| (), (asked[0].stream, false), &[0; 5], 1 << 14);
     let wrong = pair.try_receive(&out, 7).unwrap_err();
-    assert!(wrong.received.starts_with("DATA"), "{wrong:?}");
+    assert!(wrong.received.contains("DATA, flags 0x0, stream 1, 5 bytes"), "{wrong:?}");
 }
 
 /// A stream that has begun is not sent again: some of its messages have arrived (RFC 9113, 6.8).
@@ -516,7 +516,7 @@ mod templates {
         assert_eq!(of("0d{n:fixed32}", 258), [0x0d, 2, 1, 0, 0]);
         assert_eq!(of("{n:fixed32}", (1 << 32) + 5), [5, 0, 0, 0]);
         assert_eq!(of("{n+4294967295:fixed64}ff", 1), [0, 0, 0, 0, 1, 0, 0, 0, 255]);
-        assert_eq!(of("", 3), Vec::<u8>::new());
+        assert!(of("", 3).is_empty());
     }
 
     #[test]
