@@ -36,7 +36,7 @@ fn cases() -> Value {
     json!({
         "empty": {},
         "scalars": item,
-        "messages": { "inner": any, "items": [{}, item, {}], "parts": parts },
+        "messages": { "inner": item, "items": [{}, item, {}], "parts": parts },
         "any": { "any": any },
         "well-known": { "any": known, "inner": {}, "at": "0001-01-01T00:00:00Z" },
         "texts": { "data": "", "name": "texts", "text": "\u{0}\u{1f600}\"\\", "color": 7 },
@@ -128,7 +128,7 @@ fn wrong_messages_are_found_with_the_first_field_that_differs() {
 #[cfg_attr(not(has_python3), ignore = "python3 is not installed")]
 fn the_timeout_is_announced_to_the_server() {
     let Some(server) = server(&mut json!({})) else { return };
-    for (timeout, seconds) in [("7s", 7), ("1500ms", 2), ("5m", 300)] {
+    for (timeout, seconds) in [("7s", 7), ("1500ms", 2), ("2m", 120)] {
         let expected = format!(r#"{{"longId": {seconds}}}"#);
         let args = [
             "--proto",

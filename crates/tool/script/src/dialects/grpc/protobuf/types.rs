@@ -20,9 +20,9 @@ struct Shared {
 }
 
 impl Types {
-    /// Reads a `.proto` file and all that it imports: at most 4 MiB and 500 files. An import is looked up in the folder
-    /// of the file, and then in the folders above it, as far as the path names them. The well-known types are
-    /// built in.
+    /// Reads a `.proto` file and all that it imports: at most 4 MiB and 500 files. An import is looked up in the
+    /// folder of the file, and then in the folders above it that the path names. The well-known types are built
+    /// in.
     ///
     /// # Errors
     /// What is wrong with a file, with its line.

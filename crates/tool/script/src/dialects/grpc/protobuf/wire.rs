@@ -40,7 +40,7 @@ fn check(mut bytes: &[u8], of: &MessageDescriptor) -> Result<(), String> {
         [] => what,
         path => {
             let names: Vec<&str> = path.iter().rev().map(String::as_str).collect();
-            format!("{what} in `{}`", names.join("."))
+            format!("{what}, in `{}`", names.join("."))
         }
     })
 }
@@ -65,7 +65,7 @@ fn message(
         }
         let Some(field) = Field::numbered(of, number) else {
             let name = of.full_name();
-            return Err(Fault::new(format!("the field {number}, which {name} does not have,")));
+            return Err(Fault::new(format!("the field {number}, which {name} does not have")));
         };
         values(bytes, &field, wire_type, depth).map_err(|mut fault| {
             fault.path.push(field.name().to_owned());
@@ -114,7 +114,7 @@ fn scalar(bytes: &mut &[u8], kind: &Kind, wire_type: WireType) -> Result<(), Fau
                         && of.get_value(number).is_none() =>
                 {
                     let name = of.full_name();
-                    Err(Fault::new(format!("the value {number}, which {name} does not have,")))
+                    Err(Fault::new(format!("the value {number}, which {name} does not have")))
                 }
                 _ => Ok(()),
             }
@@ -134,7 +134,7 @@ fn delimited<'b>(bytes: &mut &'b [u8]) -> Result<&'b [u8], Fault> {
 fn take<'b>(bytes: &mut &'b [u8], length: usize) -> Result<&'b [u8], Fault> {
     let Some((taken, rest)) = bytes.split_at_checked(length) else {
         let left = bytes.len();
-        return Err(Fault::new(format!("a value of {length} bytes, of which {left} came,")));
+        return Err(Fault::new(format!("a value of {length} bytes, of which {left} came")));
     };
     *bytes = rest;
     Ok(taken)

@@ -80,7 +80,7 @@ fn wrong_messages_are_found_in_pieces_of_any_size() {
         (b"\x08\x01\x12\x03onf", "in which `name` is \"onf\"; expected \"one\""),
         (b"\x08\x01", "in which `name` is \"\"; expected \"one\""),
         (b"", "in which `id` is 0; expected 1"),
-        (b"\x08\x01\x12\x03one\x18\x01", "the field 3, which test.Item does not have,"),
+        (b"\x08\x01\x12\x03one\x18\x01", "the field 3, which test.Item does not have: "),
         (b"\x08\x01\x12\x04one", "a value of 4 bytes, of which 3 came"),
     ] {
         for size in [1, 3, 7, 50, 1 << 16] {

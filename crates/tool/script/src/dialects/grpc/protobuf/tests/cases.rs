@@ -366,7 +366,7 @@ fn what_the_descriptors_do_not_describe_is_wrong() {
             (
                 "{}",
                 &[varint(99, 0)],
-                "a message test.Item with the field 99, which test.Item does not have,",
+                "a message test.Item with the field 99, which test.Item does not have: ",
             ),
             (r#"{"inner": {}}"#, &[delimited(11, &varint(99, 0))], "does not have, in `inner`"),
             // Decoders skip these.
@@ -379,15 +379,15 @@ fn what_the_descriptors_do_not_describe_is_wrong() {
             (
                 r#"{"counts": {"a": 0}}"#,
                 &[vec![0x40, 3, 0x0a, 1, b'a']],
-                "the wire type Varint in place of LengthDelimited in `counts`",
+                "the wire type Varint in place of LengthDelimited, in `counts`",
             ),
             (
                 "{}",
                 &[delimited(1, b"")],
-                "the wire type LengthDelimited in place of Varint in `id`",
+                "the wire type LengthDelimited in place of Varint, in `id`",
             ),
             ("{}", &[varint(7, 1)], "in `tags`"),
-            ("{}", &[vec![0x08]], "invalid bytes (invalid varint) in `id`: 08"),
+            ("{}", &[vec![0x08]], "invalid bytes (invalid varint), in `id`: 08"),
             (
                 "{}",
                 &[vec![0x12, 5, b'a']],
@@ -412,7 +412,7 @@ fn what_the_descriptors_do_not_describe_is_wrong() {
                 &[varint(1, 1), vec![0x3b], varint(1, 3), vec![0x3c]],
                 "`part.n` is 3; expected 2",
             ),
-            (r#"{"id": 1}"#, &[varint(1, 1), unfinished], "a group 7 without its end in `part`"),
+            (r#"{"id": 1}"#, &[varint(1, 1), unfinished], "a group 7 without its end, in `part`"),
             // A decoder keeps these values as unknown fields.
             (
                 r#"{"id": 1}"#,
