@@ -8,6 +8,7 @@ use crate::{
         renewed::Renewed,
         rooms::RoomTables,
         values::{duration, history_time, one_of, policy, policy_name},
+        word::{read, word},
     },
     output,
 };
@@ -19,7 +20,6 @@ use regatta_serve::{
 };
 use rustls::ServerConfig;
 use std::{
-    fs,
     net::SocketAddr,
     num::{NonZeroU32, NonZeroUsize},
     path::{Path, PathBuf},
@@ -152,7 +152,8 @@ pub struct HubArgs {
     /// The user of the password for the broker. Default: `default`
     #[arg(long, value_name = "NAME", requires = "broker_password_file")]
     broker_user: Option<String>,
-    /// The file with the password for the broker. Default: none is sent
+    /// The file with the password for the broker. It is read again when it changes: each new connection gets the
+    /// newest password. Default: none is sent
     #[arg(long, value_name = "PATH", requires = "broker")]
     broker_password_file: Option<PathBuf>,
     /// The start of all channels at the broker: hubs with the same one have the same rooms. Default: regatta
@@ -306,7 +307,6 @@ impl HubArgs {
     fn broker(&self) -> anyhow::Result<Option<Arc<HubBroker>>> {
         let Some(url) = &self.broker else { return Ok(None) };
         let password = self.broker_password_file.as_deref();
-        let password = password.map(|path| word(path, "password")).transpose()?;
         let login = (self.broker_user.as_deref(), password);
         Ok(Some(Arc::new(broker(url, login, self.broker_prefix.as_deref())?)))
     }
@@ -388,20 +388,6 @@ impl HubArgs {
     }
 }
 
-/// The word in a file. `what`: what it is, for messages.
-fn word(path: &Path, what: &str) -> anyhow::Result<String> {
-    let text = String::from_utf8(read(path)?);
-    let text = text.with_context(|| format!("the {what} in {} is not UTF-8", path.display()))?;
-    let word = text.trim();
-    if word.is_empty() || !word.bytes().all(|byte| byte.is_ascii_graphic()) {
-        bail!(
-            "{} contains no {what}: expected one word of printable ASCII characters",
-            path.display()
-        );
-    }
-    Ok(word.to_owned())
-}
-
 /// The keys of tokens in a file: a key for this algorithm, or a key set.
 fn token_keys(path: &Path, signed: Option<Signed>) -> anyhow::Result<Jwt> {
     let key = read(path)?;
@@ -427,8 +413,4 @@ fn token_keys(path: &Path, signed: Option<Signed>) -> anyhow::Result<Jwt> {
 fn secret(file: &[u8]) -> &[u8] {
     let Some(line) = file.strip_suffix(b"\n") else { return file };
     line.strip_suffix(b"\r").unwrap_or(line)
-}
-
-fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
-    fs::read(path).with_context(|| format!("cannot read {}", path.display()))
 }

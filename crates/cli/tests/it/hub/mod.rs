@@ -5,6 +5,7 @@ mod api;
 mod begun;
 mod broker;
 mod broker_mended;
+mod broker_reached;
 mod centrifuge;
 mod cluster;
 mod drain;

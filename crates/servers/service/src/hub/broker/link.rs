@@ -9,6 +9,7 @@
 //! gets a message behind a missing one without a gap between them.
 
 use super::{
+    attempt::Attempt,
     envelope::Envelope,
     greeting::{greeted, shown},
     input::{Heard, Input},
@@ -29,7 +30,7 @@ use std::{
 
 /// How often the hub sends itself a heartbeat.
 const BEAT: Duration = Duration::from_secs(1);
-/// How long an attempt to connect may take.
+/// How long an attempt to connect to an address may take.
 const OPENING: Duration = Duration::from_secs(3);
 /// The pause after the first failed attempt, and the longest one. Each is changed by up to 20%.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
@@ -61,6 +62,8 @@ pub struct BrokerLink {
     asked: usize,
     /// Since when it is up.
     up_at: Instant,
+    /// The addresses that are tried.
+    attempt: Attempt,
     /// Attempts since it was up, for the pause before the next one.
     attempts: u32,
     /// Random numbers for the pauses.
@@ -109,6 +112,7 @@ impl BrokerLink {
             flushes_at: None,
             asked: 0,
             up_at: Instant::now(),
+            attempt: Attempt::default(),
             attempts: 0,
             shown: String::new(),
         }
@@ -134,11 +138,16 @@ impl BrokerLink {
         (self.window, self.asked, self.flushes_at) = (Window::default(), 0, None);
         self.broker.health.set_busy(false);
         self.input = Input::default();
-        // Not each attempt is worth a line.
-        if was_up || self.shown != why {
-            let what = if was_up { "the connection is lost" } else { "no connection" };
-            self.log(&format!("{what}: {why}; the hub tries again"));
+        if was_up {
+            self.log(&format!("the connection is lost: {why}; the hub tries again"));
             self.shown = why.to_owned();
+        } else {
+            let Some(why) = self.attempt.fails(why) else { return self.connect_to_next(turn) };
+            // Not each attempt is worth a line.
+            if self.shown != why {
+                self.log(&format!("no connection: {why}; the hub tries again"));
+                self.shown = why;
+            }
         }
         self.state = State::Down(now + self.pause());
     }
@@ -161,13 +170,22 @@ impl BrokerLink {
     }
 
     fn connect(&mut self, turn: &mut Turn<'_>) {
-        match (self.broker.address)() {
-            None => self.lose("its name cannot be resolved", turn),
-            Some(address) => {
-                self.state = State::Connecting(turn.now.instant + OPENING);
-                turn.acts.push(UplinkAct::Connect(address));
+        self.attempt = Attempt::default();
+        match self.broker.place.addresses() {
+            Err(why) => self.lose(&why, turn),
+            Ok(addresses) => {
+                self.attempt = Attempt::new(addresses);
+                self.connect_to_next(turn);
             }
         }
+    }
+
+    fn connect_to_next(&mut self, turn: &mut Turn<'_>) {
+        let Some(address) = self.attempt.next() else {
+            return self.lose("its name has no address", turn);
+        };
+        self.state = State::Connecting(turn.now.instant + OPENING);
+        turn.acts.push(UplinkAct::Connect(address));
     }
 
     fn subscribe(&mut self, until: Instant, turn: &mut Turn<'_>) {
@@ -365,7 +383,8 @@ impl Uplink<Broadcast> for BrokerLink {
         let State::Connecting(until) = self.state else { return };
         self.state = State::Greeting(until);
         let mut args: Vec<&[u8]> = vec![b"HELLO", b"3"];
-        if let Some(password) = &self.broker.password {
+        let password = self.broker.password.as_ref().map(|newest| newest());
+        if let Some(password) = &password {
             let user = self.broker.user.as_deref().unwrap_or("default");
             args.extend([b"AUTH", user.as_bytes(), password.as_bytes()]);
         }

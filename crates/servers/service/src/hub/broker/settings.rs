@@ -6,14 +6,14 @@ use std::{fmt, net::SocketAddr, sync::Arc};
 /// The broker of a hub.
 #[derive(Clone)]
 pub struct Broker {
-    /// Its host and port, for messages.
+    /// Its name, for messages: its host and port.
     pub name: String,
-    /// Its address now. Asked before each attempt to connect; must not block. `None`: the name cannot be resolved.
-    pub address: Arc<dyn Fn() -> Option<SocketAddr> + Send + Sync>,
+    /// Where it is.
+    pub place: Arc<dyn Place>,
     /// The user to authenticate as; used with a password only. `None`: `default`.
     pub user: Option<String>,
-    /// The password. `None`: the hub does not authenticate.
-    pub password: Option<String>,
+    /// The password now: asked for each connection, because passwords are changed. `None`: the hub does not authenticate.
+    pub password: Option<Password>,
     /// The start of all channels. Hubs with the same prefix have the same rooms.
     pub prefix: String,
     /// A random number that no other hub at this broker has. It is in the name of a channel.
@@ -22,6 +22,19 @@ pub struct Broker {
     pub secret: u64,
     /// What is known of the connection.
     pub health: Arc<Health>,
+}
+
+/// Returns the newest password.
+pub type Password = Arc<dyn Fn() -> Arc<String> + Send + Sync>;
+
+/// Where a broker is. Nothing here may block.
+pub trait Place: Send + Sync {
+    /// Its addresses now. Asked before each attempt to connect, in which each is tried, the first one first. All must be
+    /// of one server.
+    ///
+    /// # Errors
+    /// Says why it has none, e.g. because its name cannot be resolved.
+    fn addresses(&self) -> Result<Vec<SocketAddr>, String>;
 }
 
 impl fmt::Debug for Broker {

@@ -3,6 +3,7 @@
 
 mod cable;
 mod judge;
+mod place;
 mod planted;
 mod redis;
 mod simulation;

@@ -9,7 +9,7 @@ use super::{
 use crate::{history::simulation::frame, hub::OPENING};
 use regatta_engine::{Conn, Core, Engine, Limits, Next, Now, Sessions, simulator::Random};
 use regatta_proto::websocket::Frame;
-use regatta_service::hub::{Broker, Hub, Settings};
+use regatta_service::hub::{Broker, Hub, Place, Settings};
 use regatta_testkit::by_tier;
 use std::{
     collections::VecDeque,
@@ -56,10 +56,19 @@ struct World {
     seen: [usize; 5],
 }
 
+/// The only server.
+struct Simulated;
+
+impl Place for Simulated {
+    fn addresses(&self) -> Result<Vec<SocketAddr>, String> {
+        Ok(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 6379))])
+    }
+}
+
 fn node(number: u64, fault: Fault, now: Now) -> Node {
     let broker = Broker {
         name: "simulated".to_owned(),
-        address: Arc::new(|| Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 6379)))),
+        place: Arc::new(Simulated),
         user: None,
         password: None,
         prefix: "x".to_owned(),

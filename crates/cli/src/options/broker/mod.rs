@@ -1,25 +1,19 @@
-//! The broker of a hub: its URL, and its address now.
+//! The broker of a hub: its URL, where it is (`names`), and its password.
 
+mod names;
+
+use crate::options::{renewed::Renewed, word::word};
 use anyhow::{Context, bail, ensure};
-use regatta_serve::{HubBroker, HubSettings};
+use regatta_serve::{HubBroker, HubPassword, HubSettings};
 use std::{
     collections::hash_map::RandomState,
     hash::{BuildHasher, Hasher},
-    net::{IpAddr, SocketAddr, ToSocketAddrs},
-    sync::{
-        Arc, Mutex, PoisonError,
-        mpsc::{Receiver, Sender, channel},
-    },
-    thread,
-    time::Duration,
+    path::Path,
+    sync::Arc,
 };
 
 /// The port of Redis and Valkey, unless the URL has one.
 const PORT: u16 = 6379;
-/// How often a name is resolved.
-const EVERY: Duration = Duration::from_secs(5);
-/// How long the first attempt to connect waits for the address.
-const FIRST: Duration = Duration::from_millis(200);
 /// The prefix of channels, unless another one is given.
 const PREFIX: &str = "regatta";
 /// Maximum length of a prefix, in bytes.
@@ -28,10 +22,10 @@ const LONGEST_PREFIX: usize = 64;
 /// The broker at this URL.
 ///
 /// # Errors
-/// Says what is wrong with the URL or the prefix.
+/// Says what is wrong with the URL, the prefix or the file with the password.
 pub fn broker(
     url: &str,
-    login: (Option<&str>, Option<String>),
+    (user, password): (Option<&str>, Option<&Path>),
     prefix: Option<&str>,
 ) -> anyhow::Result<HubBroker> {
     let (host, port) = host_and_port(url)
@@ -42,21 +36,28 @@ pub fn broker(
         is_word && prefix.len() <= LONGEST_PREFIX,
         "--broker-prefix {prefix:?}: expected 1 to {LONGEST_PREFIX} printable ASCII characters without spaces"
     );
-    let (user, password) = login;
     Ok(HubBroker {
         name: if host.contains(':') {
             format!("[{host}]:{port}")
         } else {
             format!("{host}:{port}")
         },
-        address: address(host, port),
+        place: names::place(host, port),
         user: user.map(str::to_owned),
-        password,
+        password: password.map(renewed).transpose()?,
         prefix: prefix.to_owned(),
         node: RandomState::new().build_hasher().finish(),
         secret: RandomState::new().build_hasher().finish(),
         health: Arc::default(),
     })
+}
+
+/// The password in a file, which is read again when it changes: each connection gets the newest.
+fn renewed(path: &Path) -> anyhow::Result<HubPassword> {
+    let path = path.to_owned();
+    let password =
+        Renewed::read(vec![path.clone()], "password", move || word(&path, "password"))?;
+    Ok(Arc::new(move || password.current()))
 }
 
 /// Checks that the settings of a hub are possible with a broker, if it has one.
@@ -111,41 +112,6 @@ fn host_and_port(url: &str) -> anyhow::Result<(String, u16)> {
     Ok((host.to_owned(), port))
 }
 
-/// Returns the address of a host whenever it is asked. A thread that starts with the first question resolves the name
-/// again and again, because brokers move.
-fn address(host: String, port: u16) -> Arc<dyn Fn() -> Option<SocketAddr> + Send + Sync> {
-    if let Ok(ip) = host.parse::<IpAddr>() {
-        return Arc::new(move || Some(SocketAddr::new(ip, port)));
-    }
-    let newest = Arc::new(Mutex::new(None));
-    let first: Mutex<Option<Receiver<()>>> = Mutex::new(None);
-    Arc::new(move || {
-        let mut started = first.lock().unwrap_or_else(PoisonError::into_inner);
-        if started.is_none() {
-            let (found, receiver) = channel();
-            let (newest, host) = (Arc::clone(&newest), host.clone());
-            let resolve = move || follow(&host, port, &newest, &found);
-            // Without a thread the broker is never connected, which is reported.
-            thread::Builder::new().name("broker".into()).spawn(resolve).ok()?;
-            _ = receiver.recv_timeout(FIRST);
-            *started = Some(receiver);
-        }
-        *newest.lock().unwrap_or_else(PoisonError::into_inner)
-    })
-}
-
-/// Resolves the name for as long as the process runs. An address that is known stays if the name cannot be resolved.
-fn follow(host: &str, port: u16, newest: &Mutex<Option<SocketAddr>>, found: &Sender<()>) {
-    loop {
-        let address = (host, port).to_socket_addrs().ok().and_then(|mut all| all.next());
-        if let Some(address) = address {
-            *newest.lock().unwrap_or_else(PoisonError::into_inner) = Some(address);
-            _ = found.send(());
-        }
-        thread::sleep(EVERY);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,7 +128,6 @@ mod tests {
         }
         let broker = broker("redis://[::1]:7000", (None, None), None).unwrap();
         assert_eq!((&*broker.name, &*broker.prefix), ("[::1]:7000", "regatta"));
-        assert_eq!((broker.address)(), Some("[::1]:7000".parse().unwrap()));
     }
 
     #[test]
@@ -182,16 +147,5 @@ mod tests {
         for prefix in ["", "a b", "ä", &"x".repeat(65)] {
             assert!(broker("redis://a", (None, None), Some(prefix)).is_err(), "{prefix}");
         }
-    }
-
-    #[test]
-    fn a_name_is_resolved() {
-        let broker = broker("redis://localhost:7000", (None, None), None).unwrap();
-        let address = loop {
-            if let Some(address) = (broker.address)() {
-                break address;
-            }
-        };
-        assert!(address.ip().is_loopback() && address.port() == 7000);
     }
 }
