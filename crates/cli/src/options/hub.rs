@@ -2,7 +2,7 @@
 
 use crate::{
     options::{
-        broker::{broker, check_with_broker},
+        broker::{BrokerOptions, check_with_broker},
         certificate::RenewedCertificate,
         metrics::metrics_host,
         renewed::Renewed,
@@ -146,7 +146,9 @@ pub struct HubArgs {
     #[arg(long, value_name = "TIME", value_parser = history_time)]
     history_ttl: Option<Duration>,
     /// Join other hubs through this Redis (from 6.0 on) or Valkey server, redis://HOST:PORT, so that their members
-    /// are in the same rooms. Only on models with an event loop, and not with --history or --presence
+    /// are in the same rooms; or through the master MASTER of Sentinels,
+    /// redis+sentinel://HOST:PORT,HOST:PORT,HOST:PORT/MASTER. Only on models with an event loop, and not with
+    /// --history or --presence
     #[arg(long, value_name = "URL")]
     broker: Option<String>,
     /// The user of the password for the broker. Default: `default`
@@ -156,6 +158,12 @@ pub struct HubArgs {
     /// newest password. Default: none is sent
     #[arg(long, value_name = "PATH", requires = "broker")]
     broker_password_file: Option<PathBuf>,
+    /// The user of the password for the Sentinels. Default: `default`
+    #[arg(long, value_name = "NAME", requires = "broker_sentinel_password_file")]
+    broker_sentinel_user: Option<String>,
+    /// The file with the password for the Sentinels, read like --broker-password-file. Default: none is sent
+    #[arg(long, value_name = "PATH", requires = "broker")]
+    broker_sentinel_password_file: Option<PathBuf>,
     /// The start of all channels at the broker: hubs with the same one have the same rooms. Default: regatta
     #[arg(long, value_name = "TEXT", requires = "broker")]
     broker_prefix: Option<String>,
@@ -306,9 +314,15 @@ impl HubArgs {
 
     fn broker(&self) -> anyhow::Result<Option<Arc<HubBroker>>> {
         let Some(url) = &self.broker else { return Ok(None) };
-        let password = self.broker_password_file.as_deref();
-        let login = (self.broker_user.as_deref(), password);
-        Ok(Some(Arc::new(broker(url, login, self.broker_prefix.as_deref())?)))
+        let options = BrokerOptions {
+            url,
+            user: self.broker_user.as_deref(),
+            password: self.broker_password_file.as_deref(),
+            prefix: self.broker_prefix.as_deref(),
+            sentinel_user: self.broker_sentinel_user.as_deref(),
+            sentinel_password: self.broker_sentinel_password_file.as_deref(),
+        };
+        Ok(Some(Arc::new(options.read()?)))
     }
 
     /// How much is kept of the messages of rooms. Fails if a room that keeps some lets slow members miss them.

@@ -1,63 +1,83 @@
-//! The broker of a hub: its URL, where it is (`names`), and its password.
+//! The broker of a hub: its URL, where it is (`names`, `sentinels`), and as whom a hub connects (`login`).
 
+mod login;
 mod names;
+mod sentinels;
+mod url;
 
-use crate::options::{renewed::Renewed, word::word};
-use anyhow::{Context, bail, ensure};
-use regatta_serve::{HubBroker, HubPassword, HubSettings};
+use anyhow::{bail, ensure};
+use login::Login;
+use regatta_serve::{HubBroker, HubPlace, HubSettings};
+use sentinels::Managed;
 use std::{
     collections::hash_map::RandomState,
     hash::{BuildHasher, Hasher},
     path::Path,
     sync::Arc,
 };
+use url::BrokerUrl;
 
-/// The port of Redis and Valkey, unless the URL has one.
-const PORT: u16 = 6379;
 /// The prefix of channels, unless another one is given.
 const PREFIX: &str = "regatta";
 /// Maximum length of a prefix, in bytes.
 const LONGEST_PREFIX: usize = 64;
 
-/// The broker at this URL.
-///
-/// # Errors
-/// Says what is wrong with the URL, the prefix or the file with the password.
-pub fn broker(
-    url: &str,
-    (user, password): (Option<&str>, Option<&Path>),
-    prefix: Option<&str>,
-) -> anyhow::Result<HubBroker> {
-    let (host, port) = host_and_port(url)
-        .with_context(|| format!("--broker {url}: expected redis://HOST:PORT"))?;
-    let prefix = prefix.unwrap_or(PREFIX);
-    let is_word = !prefix.is_empty() && prefix.bytes().all(|byte| byte.is_ascii_graphic());
-    ensure!(
-        is_word && prefix.len() <= LONGEST_PREFIX,
-        "--broker-prefix {prefix:?}: expected 1 to {LONGEST_PREFIX} printable ASCII characters without spaces"
-    );
-    Ok(HubBroker {
-        name: if host.contains(':') {
-            format!("[{host}]:{port}")
-        } else {
-            format!("{host}:{port}")
-        },
-        place: names::place(host, port),
-        user: user.map(str::to_owned),
-        password: password.map(renewed).transpose()?,
-        prefix: prefix.to_owned(),
-        node: RandomState::new().build_hasher().finish(),
-        secret: RandomState::new().build_hasher().finish(),
-        health: Arc::default(),
-    })
+/// The options for a broker.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BrokerOptions<'a> {
+    pub url: &'a str,
+    pub user: Option<&'a str>,
+    pub password: Option<&'a Path>,
+    pub prefix: Option<&'a str>,
+    pub sentinel_user: Option<&'a str>,
+    pub sentinel_password: Option<&'a Path>,
 }
 
-/// The password in a file, which is read again when it changes: each connection gets the newest.
-fn renewed(path: &Path) -> anyhow::Result<HubPassword> {
-    let path = path.to_owned();
-    let password =
-        Renewed::read(vec![path.clone()], "password", move || word(&path, "password"))?;
-    Ok(Arc::new(move || password.current()))
+impl BrokerOptions<'_> {
+    /// The broker that the options name.
+    ///
+    /// # Errors
+    /// Says what is wrong with the URL, the prefix or a file with a password.
+    pub fn read(&self) -> anyhow::Result<HubBroker> {
+        let url = BrokerUrl::read(self.url)?;
+        let prefix = self.prefix.unwrap_or(PREFIX);
+        let is_word = !prefix.is_empty() && prefix.bytes().all(|byte| byte.is_ascii_graphic());
+        ensure!(
+            is_word && prefix.len() <= LONGEST_PREFIX,
+            "--broker-prefix {prefix:?}: expected 1 to {LONGEST_PREFIX} printable ASCII characters without spaces"
+        );
+        let Login { user, password } = Login::read(self.user, self.password)?;
+        let (name, place) = self.place(url)?;
+        Ok(HubBroker {
+            name,
+            place,
+            user,
+            password,
+            prefix: prefix.to_owned(),
+            node: RandomState::new().build_hasher().finish(),
+            secret: RandomState::new().build_hasher().finish(),
+            health: Arc::default(),
+        })
+    }
+
+    /// Where the broker is, and its name for messages.
+    fn place(&self, url: BrokerUrl) -> anyhow::Result<(String, Arc<dyn HubPlace>)> {
+        let login = Login::read(self.sentinel_user, self.sentinel_password)?;
+        match url {
+            BrokerUrl::Server(server) => {
+                ensure!(
+                    login.password.is_none(),
+                    "--broker-sentinel-password-file has no use, because the broker is not one of Sentinels; write \
+                     --broker redis+sentinel://HOST:PORT,HOST:PORT,HOST:PORT/MASTER, or leave it out"
+                );
+                Ok((server.to_string(), names::place(server)))
+            }
+            BrokerUrl::Sentinels(all, master) => {
+                let managed = Managed::new(all, &master, login);
+                Ok((master, Arc::new(managed)))
+            }
+        }
+    }
 }
 
 /// Checks that the settings of a hub are possible with a broker, if it has one.
@@ -90,62 +110,37 @@ pub fn check_with_broker(settings: &HubSettings) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn host_and_port(url: &str) -> anyhow::Result<(String, u16)> {
-    if url.starts_with("rediss://") {
-        bail!("TLS to the broker is not supported; use a private network or a tunnel");
-    }
-    let rest = url.strip_prefix("redis://").context("another scheme")?;
-    let rest = rest.strip_suffix('/').unwrap_or(rest);
-    ensure!(!rest.contains('@'), "a URL is visible to others; use --broker-password-file");
-    ensure!(!rest.contains(['/', '?', '#']), "channels are in no database, so the URL has no path");
-    let (host, port) = match rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((host, "")) => (host, None),
-        Some((host, port)) => (host, Some(port.strip_prefix(':').context("a port")?)),
-        None => match rest.split_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (rest, None),
-        },
-    };
-    ensure!(!host.is_empty(), "it has no host");
-    let port = port.map_or(Ok(PORT), |port| port.parse().context("a port from 1 to 65535"))?;
-    ensure!(port != 0, "a port from 1 to 65535");
-    Ok((host.to_owned(), port))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_url_names_a_host_and_a_port() {
-        for (url, host, port) in [
-            ("redis://10.0.0.1:6380", "10.0.0.1", 6380),
-            ("redis://broker.example/", "broker.example", 6379),
-            ("redis://[::1]:7000", "::1", 7000),
-            ("redis://[::1]", "::1", 6379),
+    fn a_broker_has_a_name_and_a_prefix() {
+        for (url, name) in [
+            ("redis://[::1]:7000", "[::1]:7000"),
+            ("redis+sentinel://a,b,c/cache", "cache"),
         ] {
-            assert_eq!(host_and_port(url).unwrap(), (host.to_owned(), port), "{url}");
+            let broker = BrokerOptions { url, ..BrokerOptions::default() }.read().unwrap();
+            assert_eq!((&*broker.name, &*broker.prefix), (name, "regatta"));
         }
-        let broker = broker("redis://[::1]:7000", (None, None), None).unwrap();
-        assert_eq!((&*broker.name, &*broker.prefix), ("[::1]:7000", "regatta"));
+        for prefix in ["", "a b", "ä", &"x".repeat(65)] {
+            let prefix = Some(prefix);
+            let options = BrokerOptions { url: "redis://a", prefix, ..BrokerOptions::default() };
+            assert!(options.read().is_err(), "{prefix:?}");
+        }
     }
 
     #[test]
-    fn wrong_urls_say_what_to_do() {
-        for (url, why) in [
-            ("localhost:6379", "another scheme"),
-            ("rediss://a:1", "use a private network or a tunnel"),
-            ("redis://:secret@a:1", "--broker-password-file"),
-            ("redis://a:1/2", "no path"),
-            ("redis://a:0", "a port from 1 to 65535"),
-            ("redis://a:x", "a port from 1 to 65535"),
-            ("redis://", "it has no host"),
-        ] {
-            let error = format!("{:#}", broker(url, (None, None), None).unwrap_err());
-            assert!(error.contains(why) && error.contains("redis://HOST:PORT"), "{error}");
-        }
-        for prefix in ["", "a b", "ä", &"x".repeat(65)] {
-            assert!(broker("redis://a", (None, None), Some(prefix)).is_err(), "{prefix}");
-        }
+    fn a_password_of_sentinels_needs_sentinels() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("password");
+        std::fs::write(&file, "secret").unwrap();
+        let options = BrokerOptions {
+            url: "redis://a",
+            sentinel_password: Some(&file),
+            ..BrokerOptions::default()
+        };
+        let error = options.read().unwrap_err().to_string();
+        assert!(error.contains("--broker-sentinel-password-file has no use"), "{error}");
     }
 }

@@ -1,5 +1,6 @@
 //! The addresses of a broker that has a name.
 
+use super::url::Server;
 use regatta_serve::HubPlace;
 use std::{
     io,
@@ -19,7 +20,7 @@ const FIRST: Duration = Duration::from_millis(200);
 
 /// A broker at the addresses of this host. A thread that starts with the first question resolves the name again and
 /// again, because brokers move.
-pub fn place(host: String, port: u16) -> Arc<dyn HubPlace> {
+pub fn place(Server { host, port }: Server) -> Arc<dyn HubPlace> {
     match host.parse::<IpAddr>() {
         Ok(ip) => Arc::new(Fixed(SocketAddr::new(ip, port))),
         Err(_) => Arc::new(Named { host, port, newest: Arc::default(), first: Mutex::new(None) }),
@@ -93,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_name_is_resolved() {
-        let place = place("localhost".to_owned(), 7000);
+        let place = place(Server { host: "localhost".to_owned(), port: 7000 });
         let addresses = loop {
             if let Ok(addresses) = place.addresses() {
                 break addresses;
@@ -104,7 +105,7 @@ mod tests {
 
     #[test]
     fn an_address_needs_no_thread() {
-        let place = place("::1".to_owned(), 7000);
+        let place = place(Server { host: "::1".to_owned(), port: 7000 });
         assert_eq!(place.addresses(), Ok(vec!["[::1]:7000".parse().unwrap()]));
     }
 }

@@ -6,6 +6,7 @@ mod begun;
 mod broker;
 mod broker_mended;
 mod broker_reached;
+mod broker_sentinels;
 mod centrifuge;
 mod cluster;
 mod drain;
@@ -26,6 +27,7 @@ mod rooms;
 mod sealed;
 mod slow;
 mod stop;
+mod talk;
 mod vanishing;
 
 use crate::support::{

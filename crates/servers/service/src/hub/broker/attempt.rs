@@ -17,6 +17,11 @@ impl Attempt {
         Attempt { left: addresses.into_iter(), at: None, failures: Vec::new() }
     }
 
+    /// The present address, which may be connected.
+    pub(super) fn at(&self) -> Option<SocketAddr> {
+        self.at
+    }
+
     /// The next address, if there is one.
     pub(super) fn next(&mut self) -> Option<SocketAddr> {
         self.at = self.left.next();

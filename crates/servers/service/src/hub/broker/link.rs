@@ -24,6 +24,7 @@ use regatta_engine::{RemoteOutcome, RoomName, Ticket, Uplink, UplinkAct, UplinkT
 use regatta_proto::resp::{Value, write_bulk, write_command};
 use std::{
     mem,
+    net::SocketAddr,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -64,6 +65,8 @@ pub struct BrokerLink {
     up_at: Instant,
     /// The addresses that are tried.
     attempt: Attempt,
+    /// Where it was up the last time.
+    before: Option<SocketAddr>,
     /// Attempts since it was up, for the pause before the next one.
     attempts: u32,
     /// Random numbers for the pauses.
@@ -86,6 +89,15 @@ enum State {
     Proving(Instant),
     /// The next heartbeat is due at this time.
     Up(Instant),
+}
+
+/// What a hub publishes for hubs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Note {
+    /// It is there: only for itself.
+    Beat,
+    /// It was at another server before.
+    Moved,
 }
 
 /// Why a connection is dropped.
@@ -113,6 +125,7 @@ impl BrokerLink {
             asked: 0,
             up_at: Instant::now(),
             attempt: Attempt::default(),
+            before: None,
             attempts: 0,
             shown: String::new(),
         }
@@ -128,6 +141,7 @@ impl BrokerLink {
         let was_up = matches!(self.state, State::Up(_));
         if was_up { &health.lost } else { &health.failed }.add(1);
         health.down(now);
+        self.broker.place.is_lost(was_up);
         turn.acts.push(UplinkAct::Disconnect);
         for (ticket, is_confirmed) in self.sent.lose() {
             self.done(ticket, outcome(is_confirmed), turn);
@@ -203,23 +217,38 @@ impl BrokerLink {
         self.log("connected");
         // Members that are there have missed what was published meanwhile.
         turn.acts.push(UplinkAct::PushAll(Broadcast::gap()));
+        let at = self.attempt.at();
+        if self.before.is_some_and(|before| Some(before) != at) {
+            // What it published at the other server has reached only hubs that were there, too. Those that had left it
+            // missed that.
+            self.note(Note::Moved, turn);
+        }
+        self.before = at;
     }
 
     /// Asks for the role of the server, and sends a heartbeat.
     fn beat(&mut self, turn: &mut Turn<'_>) {
         write_command([&b"HELLO"[..], b"3"], turn.out);
         self.asked += 1;
-        let beat = format!("{:016x}:{}", self.broker.secret, self.sent.next());
-        let channel = self.channels.beat.as_bytes();
-        write_command([b"PUBLISH", channel, beat.as_bytes()], turn.out);
+        self.note(Note::Beat, turn);
+    }
+
+    /// Publishes that this hub is there, or that it was elsewhere.
+    fn note(&mut self, note: Note, turn: &mut Turn<'_>) {
+        let text = format!("{:016x}:{}", self.broker.secret, self.sent.next());
+        let channel = match note {
+            Note::Beat => &self.channels.beat,
+            Note::Moved => &self.channels.moved,
+        };
+        write_command([b"PUBLISH", channel.as_bytes(), text.as_bytes()], turn.out);
         self.sent.add(None, turn.now.instant);
     }
 
-    /// The number of a heartbeat, if it is of this hub.
-    fn beat_number(&self, payload: &[u8]) -> Option<u64> {
+    /// The number of a note, and whether it is of this hub.
+    fn number_of_note(&self, payload: &[u8]) -> Option<(u64, bool)> {
         let (secret, number) = str::from_utf8(payload).ok()?.split_once(':')?;
         let is_own = u64::from_str_radix(secret, 16).ok()? == self.broker.secret;
-        number.parse().ok().filter(|_| is_own)
+        Some((number.parse().ok()?, is_own))
     }
 
     fn heard(&mut self, heard: Heard<'_>, turn: &mut Turn<'_>) -> Result<(), Why> {
@@ -281,7 +310,7 @@ impl BrokerLink {
     /// A message has come.
     fn message(&mut self, channel: &[u8], payload: &[u8], turn: &mut Turn<'_>) -> Result<(), Why> {
         if channel == self.channels.beat.as_bytes() {
-            let Some(number) = self.beat_number(payload) else {
+            let Some((number, true)) = self.number_of_note(payload) else {
                 self.ignores();
                 return Ok(());
             };
@@ -297,8 +326,7 @@ impl BrokerLink {
         let message = Envelope::read(payload)
             .filter(|message| self.channels.of(message.room).as_bytes() == channel);
         let Some(Envelope { node, number, room, payload, .. }) = message else {
-            self.ignores();
-            return Ok(());
+            return self.other(channel, payload, turn);
         };
         let sender = if node == self.broker.secret {
             self.came_back(number, turn.now.instant)?
@@ -316,6 +344,23 @@ impl BrokerLink {
             self.done(ticket, RemoteOutcome::Sent, turn);
         }
         Ok(())
+    }
+
+    /// Something has come that is neither a heartbeat nor a message of a hub.
+    fn other(&mut self, channel: &[u8], payload: &[u8], turn: &mut Turn<'_>) -> Result<(), Why> {
+        let note = self.number_of_note(payload);
+        match note.filter(|_| channel == self.channels.moved.as_bytes()) {
+            Some((number, true)) => self.came_back(number, turn.now.instant).map(drop),
+            Some((_, false)) => {
+                self.log("another hub comes from another server; members get a gap");
+                turn.acts.push(UplinkAct::PushAll(Broadcast::gap()));
+                Ok(())
+            }
+            None => {
+                self.ignores();
+                Ok(())
+            }
+        }
     }
 
     /// An own message or heartbeat has come back. Returns the ticket of its sender, if that waits.
@@ -466,6 +511,9 @@ impl Uplink<Broadcast> for BrokerLink {
                     self.done(ticket, RemoteOutcome::NotSent, turn);
                 }
                 if beats_at <= now {
+                    if let Some(why) = self.attempt.at().and_then(|at| self.broker.place.has_left(at)) {
+                        return self.lose(&why, turn);
+                    }
                     self.state = State::Up(now + BEAT);
                     self.beat(turn);
                 }

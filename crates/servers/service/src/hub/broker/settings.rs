@@ -35,6 +35,15 @@ pub trait Place: Send + Sync {
     /// # Errors
     /// Says why it has none, e.g. because its name cannot be resolved.
     fn addresses(&self) -> Result<Vec<SocketAddr>, String>;
+
+    /// Why the server at this address is the broker no longer; `None` if it is, or if nobody knows. Asked with each
+    /// heartbeat.
+    fn has_left(&self, _address: SocketAddr) -> Option<String> {
+        None
+    }
+
+    /// A connection is lost that was up, or an attempt to connect has failed.
+    fn is_lost(&self, _was_up: bool) {}
 }
 
 impl fmt::Debug for Broker {
