@@ -2,7 +2,7 @@
 
 use crate::{
     options::{
-        broker::{BrokerOptions, check_with_broker},
+        broker::{BrokerOptions, TlsOptions, check_with_broker},
         certificate::RenewedCertificate,
         metrics::metrics_host,
         renewed::Renewed,
@@ -147,8 +147,8 @@ pub struct HubArgs {
     history_ttl: Option<Duration>,
     /// Join other hubs through this Redis (from 6.0 on) or Valkey server, redis://HOST:PORT, so that their members
     /// are in the same rooms; or through the master MASTER of Sentinels,
-    /// redis+sentinel://HOST:PORT,HOST:PORT,HOST:PORT/MASTER. Only on models with an event loop, and not with
-    /// --history or --presence
+    /// redis+sentinel://HOST:PORT,HOST:PORT,HOST:PORT/MASTER. With rediss in place of redis, over TLS. Only on models
+    /// with an event loop, and not with --history or --presence
     #[arg(long, value_name = "URL")]
     broker: Option<String>,
     /// The user of the password for the broker. Default: `default`
@@ -164,6 +164,20 @@ pub struct HubArgs {
     /// The file with the password for the Sentinels, read like --broker-password-file. Default: none is sent
     #[arg(long, value_name = "PATH", requires = "broker")]
     broker_sentinel_password_file: Option<PathBuf>,
+    /// Trust the certificate of a broker with rediss:// if a CA in this PEM file has signed it, and those of its
+    /// Sentinels. The files for TLS are read again when they change
+    #[arg(long, value_name = "PATH", requires = "broker")]
+    broker_ca: Option<PathBuf>,
+    /// The hub's certificate for a broker that requires one, in PEM
+    #[arg(long, value_name = "PATH", requires = "broker_key", requires = "broker_ca")]
+    broker_cert: Option<PathBuf>,
+    /// The private key of --broker-cert, in PEM
+    #[arg(long, value_name = "PATH", requires = "broker_cert")]
+    broker_key: Option<PathBuf>,
+    /// The name or IP address that the certificate of the broker must have, and those of its Sentinels. Default: the
+    /// host in --broker
+    #[arg(long, value_name = "NAME", requires = "broker_ca")]
+    broker_server_name: Option<String>,
     /// The start of all channels at the broker: hubs with the same one have the same rooms. Default: regatta
     #[arg(long, value_name = "TEXT", requires = "broker")]
     broker_prefix: Option<String>,
@@ -321,6 +335,12 @@ impl HubArgs {
             prefix: self.broker_prefix.as_deref(),
             sentinel_user: self.broker_sentinel_user.as_deref(),
             sentinel_password: self.broker_sentinel_password_file.as_deref(),
+            tls: TlsOptions {
+                ca: self.broker_ca.as_deref(),
+                certificate: self.broker_cert.as_deref(),
+                key: self.broker_key.as_deref(),
+                server_name: self.broker_server_name.as_deref(),
+            },
         };
         Ok(Some(Arc::new(options.read()?)))
     }

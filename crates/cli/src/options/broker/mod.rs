@@ -1,13 +1,15 @@
-//! The broker of a hub: its URL, where it is (`names`, `sentinels`), and as whom a hub connects (`login`).
+//! The broker of a hub: its URL, where it is (`names`, `sentinels`), as whom a hub connects (`login`), and
+//! how (`tls`).
 
 mod login;
 mod names;
 mod sentinels;
+mod tls;
 mod url;
 
 use anyhow::{bail, ensure};
 use login::Login;
-use regatta_serve::{HubBroker, HubPlace, HubSettings};
+use regatta_serve::{HubBroker, HubBrokerTls, HubPlace, HubSettings};
 use sentinels::Managed;
 use std::{
     collections::hash_map::RandomState,
@@ -15,7 +17,9 @@ use std::{
     path::Path,
     sync::Arc,
 };
-use url::BrokerUrl;
+use url::{BrokerUrl, Target};
+
+pub use tls::TlsOptions;
 
 /// The prefix of channels, unless another one is given.
 const PREFIX: &str = "regatta";
@@ -31,13 +35,14 @@ pub struct BrokerOptions<'a> {
     pub prefix: Option<&'a str>,
     pub sentinel_user: Option<&'a str>,
     pub sentinel_password: Option<&'a Path>,
+    pub tls: TlsOptions<'a>,
 }
 
 impl BrokerOptions<'_> {
     /// The broker that the options name.
     ///
     /// # Errors
-    /// Says what is wrong with the URL, the prefix or a file with a password.
+    /// Says what is wrong with the URL, the prefix or a file.
     pub fn read(&self) -> anyhow::Result<HubBroker> {
         let url = BrokerUrl::read(self.url)?;
         let prefix = self.prefix.unwrap_or(PREFIX);
@@ -47,12 +52,14 @@ impl BrokerOptions<'_> {
             "--broker-prefix {prefix:?}: expected 1 to {LONGEST_PREFIX} printable ASCII characters without spaces"
         );
         let Login { user, password } = Login::read(self.user, self.password)?;
-        let (name, place) = self.place(url)?;
+        let tls = self.tls.read(&url)?;
+        let (name, place) = self.place(url.target, tls.clone())?;
         Ok(HubBroker {
             name,
             place,
             user,
             password,
+            tls,
             prefix: prefix.to_owned(),
             node: RandomState::new().build_hasher().finish(),
             secret: RandomState::new().build_hasher().finish(),
@@ -61,10 +68,14 @@ impl BrokerOptions<'_> {
     }
 
     /// Where the broker is, and its name for messages.
-    fn place(&self, url: BrokerUrl) -> anyhow::Result<(String, Arc<dyn HubPlace>)> {
+    fn place(
+        &self,
+        target: Target,
+        tls: Option<HubBrokerTls>,
+    ) -> anyhow::Result<(String, Arc<dyn HubPlace>)> {
         let login = Login::read(self.sentinel_user, self.sentinel_password)?;
-        match url {
-            BrokerUrl::Server(server) => {
+        match target {
+            Target::Server(server) => {
                 ensure!(
                     login.password.is_none(),
                     "--broker-sentinel-password-file has no use, because the broker is not one of Sentinels; write \
@@ -72,8 +83,8 @@ impl BrokerOptions<'_> {
                 );
                 Ok((server.to_string(), names::place(server)))
             }
-            BrokerUrl::Sentinels(all, master) => {
-                let managed = Managed::new(all, &master, login);
+            Target::Sentinels(all, master) => {
+                let managed = Managed::new(all, &master, login, tls);
                 Ok((master, Arc::new(managed)))
             }
         }
@@ -116,10 +127,9 @@ mod tests {
 
     #[test]
     fn a_broker_has_a_name_and_a_prefix() {
-        for (url, name) in [
-            ("redis://[::1]:7000", "[::1]:7000"),
-            ("redis+sentinel://a,b,c/cache", "cache"),
-        ] {
+        for (url, name) in
+            [("redis://[::1]:7000", "[::1]:7000"), ("redis+sentinel://a,b,c/cache", "cache")]
+        {
             let broker = BrokerOptions { url, ..BrokerOptions::default() }.read().unwrap();
             assert_eq!((&*broker.name, &*broker.prefix), (name, "regatta"));
         }
@@ -127,6 +137,25 @@ mod tests {
             let prefix = Some(prefix);
             let options = BrokerOptions { url: "redis://a", prefix, ..BrokerOptions::default() };
             assert!(options.read().is_err(), "{prefix:?}");
+        }
+    }
+
+    #[test]
+    fn options_for_tls_and_the_url_agree() {
+        let ca = Some(Path::new("/no/file"));
+        let (without, with) = (TlsOptions::default(), TlsOptions { ca, ..TlsOptions::default() });
+        let named = TlsOptions { server_name: Some("a b"), ..with };
+        for (url, tls, why) in [
+            ("rediss://a", without, "needs --broker-ca"),
+            ("redis://a", with, "--broker-ca has no use"),
+            ("redis+sentinel://a/m", with, "--broker-ca has no use"),
+            ("rediss+sentinel://a/m", with, "needs --broker-server-name"),
+            ("rediss://a", named, "a b: expected a host name"),
+            ("rediss://a", with, "cannot read /no/file"),
+        ] {
+            let options = BrokerOptions { url, tls, ..BrokerOptions::default() };
+            let error = format!("{:#}", options.read().unwrap_err());
+            assert!(error.contains(why), "{url}: {error}");
         }
     }
 

@@ -4,8 +4,10 @@
 use super::{login::Login, url::Server};
 use crate::output;
 use regatta_proto::resp::{Replies, write_command};
-use regatta_serve::HubPlace;
+use regatta_serve::{HubBrokerTls, HubPlace};
+use regatta_service::tls_engine::failure_words;
 use regatta_shard::sentinel::{Masters, Question, Reported};
+use rustls::ClientConnection;
 use std::{
     io::{self, ErrorKind, Read, Write},
     net::{SocketAddr, TcpStream, ToSocketAddrs},
@@ -39,13 +41,19 @@ struct Asks {
     master: String,
     sentinels: Vec<Server>,
     login: Login,
+    tls: Option<HubBrokerTls>,
     masters: Mutex<Masters>,
     /// The addresses of each Sentinel.
     addresses: Mutex<Vec<Vec<SocketAddr>>>,
 }
 
 impl Managed {
-    pub fn new(sentinels: Vec<Server>, master: &str, login: Login) -> Managed {
+    pub fn new(
+        sentinels: Vec<Server>,
+        master: &str,
+        login: Login,
+        tls: Option<HubBrokerTls>,
+    ) -> Managed {
         let nodes = [(master.to_owned(), master.to_owned())];
         let masters = Masters::new(vec![None; sentinels.len()], &nodes);
         let asks = Asks {
@@ -53,6 +61,7 @@ impl Managed {
             addresses: Mutex::new(vec![Vec::new(); sentinels.len()]),
             sentinels,
             login,
+            tls,
             masters: Mutex::new(masters),
         };
         Managed { asks: Arc::new(asks), thread: Mutex::new(None) }
@@ -78,7 +87,8 @@ impl Managed {
 impl HubPlace for Managed {
     fn addresses(&self) -> Result<Vec<SocketAddr>, String> {
         self.start().map_err(|error| format!("its Sentinels are not asked: no thread: {error}"))?;
-        let master = self.asks.known().ok_or("no majority of its Sentinels has given its master")?;
+        let master =
+            self.asks.known().ok_or("no majority of its Sentinels has given its master")?;
         Ok(vec![master])
     }
 
@@ -148,13 +158,13 @@ impl Asks {
         let question = lock(&self.masters).ask(Instant::now(), rand::random());
         self.report();
         let Some(question) = question else { return };
-        let reached = Mutex::new(Vec::new());
+        let (question, reached) = (&question, &Mutex::new(Vec::new()));
         thread::scope(|scope| {
             for &(sentinel, _) in &question.sentinels {
-                let ask = || self.answered(&question, sentinel, self.ask(sentinel, &reached));
+                let ask = move || self.answered(question, sentinel, self.ask(sentinel, reached));
                 let thread = thread::Builder::new().name("sentinel".into());
                 if let Err(error) = thread.spawn_scoped(scope, ask) {
-                    self.answered(&question, sentinel, Err(format!("no thread: {error}")));
+                    self.answered(question, sentinel, Err(format!("no thread: {error}")));
                 }
             }
         });
@@ -169,7 +179,8 @@ impl Asks {
 
     fn report(&self) {
         let news = lock(&self.masters).take_news();
-        news.iter().for_each(|line| output::log(&format!("regatta: broker {}: {line}", self.master)));
+        news.iter()
+            .for_each(|line| output::log(&format!("regatta: broker {}: {line}", self.master)));
     }
 
     /// Asks a Sentinel for the master. `reached`: the addresses that have accepted a connection in this round.
@@ -199,7 +210,16 @@ impl Asks {
         let is_authenticated = self.login.write(&mut request);
         let question = [&b"SENTINEL"[..], b"GET-MASTER-ADDR-BY-NAME", self.master.as_bytes()];
         write_command(question, &mut request);
-        let replies = exchange(stream, &request, 1 + usize::from(is_authenticated), until)?;
+        let count = 1 + usize::from(is_authenticated);
+        let mut stream = Limited { stream, until };
+        let replies = match &self.tls {
+            None => exchange(&mut stream, &request, count),
+            Some(HubBrokerTls { config, name }) => {
+                let tls = ClientConnection::new(config(), name.clone());
+                let mut tls = tls.map_err(|error| failure_words(&error, true))?;
+                exchange(&mut rustls::Stream::new(&mut tls, &mut stream), &request, count)
+            }
+        }?;
         match &replies[..] {
             [login, _] if !login.starts_with(b"+") => Err(refused(login)),
             [.., answer] => Ok(Reported::read(answer)),
@@ -208,19 +228,43 @@ impl Asks {
     }
 }
 
+/// A connection on which all must be over by then, however slowly bytes come.
+struct Limited<'a> {
+    stream: &'a TcpStream,
+    until: Instant,
+}
+
+impl Limited<'_> {
+    fn left(&self) -> io::Result<Duration> {
+        left(self.until).map_err(|_| ErrorKind::TimedOut.into())
+    }
+}
+
+impl Read for Limited<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(Some(self.left()?))?;
+        self.stream.read(into)
+    }
+}
+
+impl Write for Limited<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_timeout(Some(self.left()?))?;
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Sends requests, and reads this many replies.
 fn exchange(
-    mut stream: &TcpStream,
+    stream: &mut (impl Read + Write),
     request: &[u8],
     count: usize,
-    until: Instant,
 ) -> Result<Vec<Vec<u8>>, String> {
-    let failed = |error: io::Error| match error.kind() {
-        ErrorKind::WouldBlock | ErrorKind::TimedOut => LATE.to_owned(),
-        _ => error.to_string(),
-    };
-    stream.set_write_timeout(Some(left(until)?)).map_err(failed)?;
-    stream.write_all(request).map_err(failed)?;
+    stream.write_all(request).map_err(|error| failed(&error))?;
     let (mut input, mut buffer) = (Vec::new(), [0; 1024]);
     let (mut ends, mut replies) = (vec![0], Replies::default());
     let mut scanned = 0;
@@ -234,15 +278,25 @@ fn exchange(
         if input.len() > LONGEST {
             return Err("its answer is too long".to_owned());
         }
-        stream.set_read_timeout(Some(left(until)?)).map_err(failed)?;
         match stream.read(&mut buffer) {
             Ok(0) => return Err("it has closed the connection".to_owned()),
             Ok(read) => input.extend_from_slice(&buffer[..read]),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(failed(error)),
+            Err(error) => return Err(failed(&error)),
         }
     }
     Ok(ends.windows(2).map(|ends| input[ends[0]..ends[1]].to_vec()).collect())
+}
+
+/// Why nothing can be read or written, for people.
+fn failed(error: &io::Error) -> String {
+    let tls = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
+    match (error.kind(), tls) {
+        (_, Some(error)) => failure_words(error, true),
+        (ErrorKind::WouldBlock | ErrorKind::TimedOut, None) => LATE.to_owned(),
+        (ErrorKind::UnexpectedEof, None) => "it has closed the connection".to_owned(),
+        (_, None) => error.to_string(),
+    }
 }
 
 const LATE: &str = "it did not answer in time";

@@ -10,8 +10,8 @@ const SENTINEL_PORT: u16 = 26379;
 const MOST: usize = 32;
 
 /// What a URL may look like.
-const EXPECTED: &str =
-    "expected redis://HOST:PORT, or redis+sentinel://HOST:PORT,HOST:PORT,HOST:PORT/MASTER";
+const EXPECTED: &str = "expected redis://HOST:PORT, or redis+sentinel://HOST:PORT,HOST:PORT,HOST:PORT/MASTER, or for TLS \
+                        rediss:// or rediss+sentinel://";
 
 /// A host name or an IP address, and a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,9 +20,17 @@ pub struct Server {
     pub port: u16,
 }
 
+/// What a URL says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BrokerUrl {
+    /// All are reached over TLS.
+    pub is_tls: bool,
+    pub target: Target,
+}
+
 /// What a URL names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BrokerUrl {
+pub enum Target {
     /// A server.
     Server(Server),
     /// The master of this name, as most of these Sentinels know it.
@@ -42,23 +50,23 @@ impl BrokerUrl {
 fn read(url: &str) -> anyhow::Result<BrokerUrl> {
     let (scheme, rest) = url.split_once("://").context("it has no scheme")?;
     ensure!(!rest.contains('@'), "a URL is visible to others; use --broker-password-file");
-    match scheme {
-        "redis" => {
+    let is_tls = scheme.starts_with("rediss");
+    let target = match scheme {
+        "redis" | "rediss" => {
             let rest = rest.strip_suffix('/').unwrap_or(rest);
             let has_path = rest.contains(['/', '?', '#']);
             ensure!(!has_path, "channels are in no database, so the URL has no path");
-            server(rest, PORT).map(BrokerUrl::Server)
+            Target::Server(server(rest, PORT)?)
         }
-        "redis+sentinel" => sentinels(rest),
-        "rediss" => {
-            bail!("TLS to the broker is not supported; use a private network or a tunnel")
-        }
+        "redis+sentinel" | "rediss+sentinel" => sentinels(rest)?,
         _ => bail!("another scheme"),
-    }
+    };
+    Ok(BrokerUrl { is_tls, target })
 }
 
-fn sentinels(rest: &str) -> anyhow::Result<BrokerUrl> {
-    let (all, master) = rest.split_once('/').context("the name of the master follows the Sentinels")?;
+fn sentinels(rest: &str) -> anyhow::Result<Target> {
+    let (all, master) =
+        rest.split_once('/').context("the name of the master follows the Sentinels")?;
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
     ensure!(
         !master.is_empty() && master.bytes().all(is_name),
@@ -71,7 +79,7 @@ fn sentinels(rest: &str) -> anyhow::Result<BrokerUrl> {
         let is_first = !all[..place].contains(one);
         ensure!(is_first, "the Sentinel {one} is listed twice; each has one vote");
     }
-    Ok(BrokerUrl::Sentinels(all, master.to_owned()))
+    Ok(Target::Sentinels(all, master.to_owned()))
 }
 
 fn server(text: &str, port: u16) -> anyhow::Result<Server> {
@@ -106,25 +114,31 @@ mod tests {
 
     #[test]
     fn a_url_names_a_server() {
-        for (url, host, port) in [
-            ("redis://10.0.0.1:6380", "10.0.0.1", 6380),
-            ("redis://broker.example/", "broker.example", 6379),
-            ("redis://[::1]:7000", "::1", 7000),
-            ("redis://[::1]", "::1", 6379),
+        for (rest, host, port) in [
+            ("10.0.0.1:6380", "10.0.0.1", 6380),
+            ("broker.example/", "broker.example", 6379),
+            ("[::1]:7000", "::1", 7000),
+            ("[::1]", "::1", 6379),
         ] {
-            assert_eq!(BrokerUrl::read(url).unwrap(), BrokerUrl::Server(at(host, port)), "{url}");
+            for (scheme, is_tls) in [("redis", false), ("rediss", true)] {
+                let expected = BrokerUrl { is_tls, target: Target::Server(at(host, port)) };
+                assert_eq!(BrokerUrl::read(&format!("{scheme}://{rest}")).unwrap(), expected);
+            }
         }
         assert_eq!(at("::1", 7).to_string(), "[::1]:7");
     }
 
     #[test]
     fn a_url_names_sentinels_and_a_master() {
-        for (url, all) in [
-            ("redis+sentinel://a/m-1", vec![at("a", 26379)]),
-            ("redis+sentinel://a:1,[::1]:2,c/m-1", vec![at("a", 1), at("::1", 2), at("c", 26379)]),
+        for (rest, all) in [
+            ("a/m-1", vec![at("a", 26379)]),
+            ("a:1,[::1]:2,c/m-1", vec![at("a", 1), at("::1", 2), at("c", 26379)]),
         ] {
-            let expected = BrokerUrl::Sentinels(all, "m-1".to_owned());
-            assert_eq!(BrokerUrl::read(url).unwrap(), expected, "{url}");
+            for (scheme, is_tls) in [("redis", false), ("rediss", true)] {
+                let target = Target::Sentinels(all.clone(), "m-1".to_owned());
+                let url = format!("{scheme}+sentinel://{rest}");
+                assert_eq!(BrokerUrl::read(&url).unwrap(), BrokerUrl { is_tls, target });
+            }
         }
     }
 
@@ -133,7 +147,7 @@ mod tests {
         for (url, why) in [
             ("localhost:6379", "it has no scheme"),
             ("http://localhost:6379", "another scheme"),
-            ("rediss://a:1", "use a private network or a tunnel"),
+            ("redissss://a:1", "another scheme"),
             ("redis://:secret@a:1", "--broker-password-file"),
             ("redis://a:1/2", "no path"),
             ("redis://a:0", "a port from 1 to 65535"),

@@ -179,7 +179,7 @@ fn nothing_is_lost_without_a_gap_and_nothing_comes_twice_whatever_the_broker_doe
         are_up(1);
         a_while();
     });
-    check_all(&senders);
+    check_all(&senders, 2);
     let outcomes: Vec<u64> =
         (0..3).map(|of| senders.iter().map(|one| one.outcomes[of]).sum()).collect();
     assert!(outcomes[0] > 100 && outcomes[1] > 10 && outcomes[2] > 0, "{outcomes:?}");

@@ -49,7 +49,7 @@ fn talk_during(park: &mut Park, fails: impl FnOnce(&mut Park)) {
         until("they are up", || hubs.iter().all(|(_, page)| metric(*page, UP) == 1));
         thread::sleep(Duration::from_millis(300)); // they talk
     });
-    check_all(&senders);
+    check_all(&senders, 1);
     for one in &senders {
         assert!(one.outcomes[0] > 20, "{:?}", one.outcomes);
     }
@@ -140,13 +140,14 @@ fn answers(stream: &mut TcpStream, master: SocketAddr) {
     }
     let request = String::from_utf8(request).unwrap();
     let (ip, port) = (master.ip().to_string(), master.port().to_string());
-    let answer =
-        format!("*2\r\n${}\r\n{ip}\r\n${}\r\n{port}\r\n", ip.len(), port.len());
+    let answer = format!("*2\r\n${}\r\n{ip}\r\n${}\r\n{port}\r\n", ip.len(), port.len());
     let reply = match request.strip_prefix("*2\r\n$4\r\nAUTH\r\n") {
         None => answer,
         Some(rest) if rest.starts_with("$6\r\ns3cret\r\n") => format!("+OK\r\n{answer}"),
         // Servers that do not know a command repeat what was sent.
-        Some(_) => format!("-ERR unknown command, with args beginning with: {request:?}\r\n{answer}"),
+        Some(_) => {
+            format!("-ERR unknown command, with args beginning with: {request:?}\r\n{answer}")
+        }
     };
     _ = stream.write_all(reply.as_bytes());
 }

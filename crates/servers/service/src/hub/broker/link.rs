@@ -46,7 +46,7 @@ type Turn<'a> = UplinkTurn<'a, Broadcast>;
 
 /// The connection of a hub to its broker.
 #[derive(Debug)]
-pub struct BrokerLink {
+pub(super) struct Link {
     broker: Arc<Broker>,
     live: Arc<Live>,
     census: Arc<Census>,
@@ -67,6 +67,8 @@ pub struct BrokerLink {
     attempt: Attempt,
     /// Where it was up the last time.
     before: Option<SocketAddr>,
+    /// It was at another server, and its announcement of that has not come back.
+    has_moved: bool,
     /// Attempts since it was up, for the pause before the next one.
     attempts: u32,
     /// Random numbers for the pauses.
@@ -103,14 +105,10 @@ enum Note {
 /// Why a connection is dropped.
 type Why = String;
 
-impl BrokerLink {
+impl Link {
     /// Creates one that connects at its first [tick](Uplink::tick).
-    pub(in super::super) fn new(
-        broker: Arc<Broker>,
-        live: Arc<Live>,
-        census: Arc<Census>,
-    ) -> BrokerLink {
-        BrokerLink {
+    pub(super) fn new(broker: Arc<Broker>, live: Arc<Live>, census: Arc<Census>) -> Link {
+        Link {
             channels: Channels::new(&broker.prefix, broker.node),
             random: broker.node | 1,
             broker,
@@ -126,6 +124,7 @@ impl BrokerLink {
             up_at: Instant::now(),
             attempt: Attempt::default(),
             before: None,
+            has_moved: false,
             attempts: 0,
             shown: String::new(),
         }
@@ -136,7 +135,7 @@ impl BrokerLink {
     }
 
     /// Drops the connection, if there is one, and answers all who wait.
-    fn lose(&mut self, why: &str, turn: &mut Turn<'_>) {
+    pub(super) fn lose(&mut self, why: &str, turn: &mut Turn<'_>) {
         let (now, health) = (turn.now.instant, &self.broker.health);
         let was_up = matches!(self.state, State::Up(_));
         if was_up { &health.lost } else { &health.failed }.add(1);
@@ -218,12 +217,13 @@ impl BrokerLink {
         // Members that are there have missed what was published meanwhile.
         turn.acts.push(UplinkAct::PushAll(Broadcast::gap()));
         let at = self.attempt.at();
-        if self.before.is_some_and(|before| Some(before) != at) {
+        self.has_moved |= self.before.is_some_and(|before| Some(before) != at);
+        self.before = at;
+        if self.has_moved {
             // What it published at the other server has reached only hubs that were there, too. Those that had left it
             // missed that.
             self.note(Note::Moved, turn);
         }
-        self.before = at;
     }
 
     /// Asks for the role of the server, and sends a heartbeat.
@@ -350,7 +350,10 @@ impl BrokerLink {
     fn other(&mut self, channel: &[u8], payload: &[u8], turn: &mut Turn<'_>) -> Result<(), Why> {
         let note = self.number_of_note(payload);
         match note.filter(|_| channel == self.channels.moved.as_bytes()) {
-            Some((number, true)) => self.came_back(number, turn.now.instant).map(drop),
+            Some((number, true)) => {
+                self.has_moved = false;
+                self.came_back(number, turn.now.instant).map(drop)
+            }
             Some((_, false)) => {
                 self.log("another hub comes from another server; members get a gap");
                 turn.acts.push(UplinkAct::PushAll(Broadcast::gap()));
@@ -423,7 +426,7 @@ impl BrokerLink {
     }
 }
 
-impl Uplink<Broadcast> for BrokerLink {
+impl Uplink<Broadcast> for Link {
     fn opened(&mut self, turn: &mut Turn<'_>) {
         let State::Connecting(until) = self.state else { return };
         self.state = State::Greeting(until);
@@ -511,7 +514,9 @@ impl Uplink<Broadcast> for BrokerLink {
                     self.done(ticket, RemoteOutcome::NotSent, turn);
                 }
                 if beats_at <= now {
-                    if let Some(why) = self.attempt.at().and_then(|at| self.broker.place.has_left(at)) {
+                    if let Some(why) =
+                        self.attempt.at().and_then(|at| self.broker.place.has_left(at))
+                    {
                         return self.lose(&why, turn);
                     }
                     self.state = State::Up(now + BEAT);

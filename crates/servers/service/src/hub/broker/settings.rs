@@ -1,6 +1,7 @@
 //! Which broker a hub has.
 
 use super::health::Health;
+use rustls::{ClientConfig, pki_types::ServerName};
 use std::{fmt, net::SocketAddr, sync::Arc};
 
 /// The broker of a hub.
@@ -14,6 +15,8 @@ pub struct Broker {
     pub user: Option<String>,
     /// The password now: asked for each connection, because passwords are changed. `None`: the hub does not authenticate.
     pub password: Option<Password>,
+    /// TLS with it, if it is reached over TLS.
+    pub tls: Option<BrokerTls>,
     /// The start of all channels. Hubs with the same prefix have the same rooms.
     pub prefix: String,
     /// A random number that no other hub at this broker has. It is in the name of a channel.
@@ -24,10 +27,25 @@ pub struct Broker {
     pub health: Arc<Health>,
 }
 
+/// TLS with a broker.
+#[derive(Clone)]
+pub struct BrokerTls {
+    /// Whom to trust, and the hub's own certificate, if any. Asked for each connection, because certificates are renewed.
+    pub config: Arc<dyn Fn() -> Arc<ClientConfig> + Send + Sync>,
+    /// The name that the certificate of the broker must have.
+    pub name: ServerName<'static>,
+}
+
+impl fmt::Debug for BrokerTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BrokerTls").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
 /// Returns the newest password.
 pub type Password = Arc<dyn Fn() -> Arc<String> + Send + Sync>;
 
-/// Where a broker is. Nothing here may block.
+/// Where a broker is. Nothing here may block, except that the first question may wait for half a second.
 pub trait Place: Send + Sync {
     /// Its addresses now. Asked before each attempt to connect, in which each is tried, the first one first. All must be
     /// of one server.

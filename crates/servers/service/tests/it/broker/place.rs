@@ -57,6 +57,7 @@ fn broker(name: &str, place: impl Place + 'static) -> Broker {
         place: Arc::new(place),
         user: None,
         password: None,
+        tls: None,
         prefix: "x".to_owned(),
         node: 1,
         secret: 2,
@@ -74,7 +75,8 @@ const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
 fn each_address_of_a_name_is_tried_in_turn() {
-    let all: Vec<SocketAddr> = ["[::1]:6379", "127.0.0.1:6379"].map(|at| at.parse().unwrap()).into();
+    let all: Vec<SocketAddr> =
+        ["[::1]:6379", "127.0.0.1:6379"].map(|at| at.parse().unwrap()).into();
     let mut world = World::new(broker("two", Fixed(Ok(all.clone()))));
     world.passes(SECOND);
     for round in 0..3 {
@@ -108,8 +110,10 @@ fn one_address_that_does_not_answer_does_not_hide_the_other() {
     world.core.received(conn, &mut b"-LOADING Redis is loading\r\n".to_vec());
     assert_eq!(
         printed("mute"),
-        ["no connection: [::1]:6379: it does not accept connections; 127.0.0.1:6379: it says: LOADING Redis is \
-          loading; the hub tries again"]
+        [
+            "no connection: [::1]:6379: it does not accept connections; 127.0.0.1:6379: it says: LOADING Redis is \
+          loading; the hub tries again"
+        ]
     );
 }
 
