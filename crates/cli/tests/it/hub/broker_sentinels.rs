@@ -6,6 +6,7 @@ use crate::{
         talk::{Sender, all_talk, check_all},
     },
     support::{
+        Server,
         hub::{Socket, hear, hub, metric, page, send},
         shard::{client::Client, nodes::Node, sentinel::Park},
         until,
@@ -34,8 +35,8 @@ fn hubs_at(node: &Node) -> usize {
     count.unwrap_or_else(|| panic!("{reply}"))
 }
 
-/// Members of two hubs send all the time while the master `one` of the Sentinels fails.
-fn talk_during(park: &mut Park, fails: impl FnOnce(&mut Park)) {
+/// Members of two hubs send all the time while the master `one` of the Sentinels fails. Returns the hubs.
+fn talk_during(park: &mut Park, fails: impl FnOnce(&mut Park)) -> Vec<(Server, SocketAddr)> {
     let url = format!("redis+sentinel://{}/one", park.addresses());
     let hubs: Vec<_> = (0..2).map(|_| joined_at("percore", &url, &[])).collect();
     assert_eq!((hubs_at(&park.one), hubs_at(&park.replica)), (2, 0));
@@ -54,12 +55,13 @@ fn talk_during(park: &mut Park, fails: impl FnOnce(&mut Park)) {
         assert!(one.outcomes[0] > 20, "{:?}", one.outcomes);
     }
     assert_eq!(hubs_at(&park.replica), 2);
+    hubs
 }
 
 #[test]
 fn a_master_that_is_killed_is_left_and_not_used_when_it_returns() {
     let mut park = Park::start();
-    talk_during(&mut park, |park| park.one.kill());
+    let _hubs = talk_during(&mut park, |park| park.one.kill());
     // It does not know that it is none any longer.
     park.one.restart(&[]);
     until("the old master is a replica", || {
@@ -243,8 +245,9 @@ fn sentinels_may_want_a_password_which_is_not_shown() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("password");
     fs::write(&file, "wr0ng").unwrap();
-    let options = ["--broker-sentinel-password-file", file.to_str().unwrap()];
-    let options = [&["--broker", &url(&[&fake])], &options[..]].concat();
+    let url = url(&[&fake]);
+    let password = ["--broker-sentinel-password-file", file.to_str().unwrap()];
+    let options = [&["--broker", &url], &password[..]].concat();
     let (mut server, operators) = hub("percore", &options);
     until("attempts have failed", || metric(operators, FAILED) > 3);
     assert_eq!(metric(operators, UP), 0);
