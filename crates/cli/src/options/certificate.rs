@@ -1,6 +1,6 @@
 //! Certificates, keys and CAs for TLS, read again when their files change: renewed ones are used without a restart.
 
-use crate::options::renewed::Renewed;
+use crate::options::{renewed::Renewed, word::read};
 use anyhow::{Context, bail};
 use rustls::{
     ClientConfig, RootCertStore, ServerConfig,
@@ -10,7 +10,6 @@ use rustls::{
     sign::CertifiedKey,
 };
 use std::{
-    fs,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -130,10 +129,6 @@ fn certificates(path: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
         bail!(none(path, "certificate"));
     }
     Ok(chain)
-}
-
-fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
-    fs::read(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
 fn none(path: &Path, what: &str) -> String {

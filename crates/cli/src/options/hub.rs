@@ -2,12 +2,13 @@
 
 use crate::{
     options::{
-        broker::{broker, check_with_broker},
+        broker::{BrokerOptions, TlsOptions, check_with_broker},
         certificate::RenewedCertificate,
         metrics::metrics_host,
         renewed::Renewed,
         rooms::RoomTables,
         values::{duration, history_time, one_of, policy, policy_name},
+        word::{read, word},
     },
     output,
 };
@@ -19,7 +20,6 @@ use regatta_serve::{
 };
 use rustls::ServerConfig;
 use std::{
-    fs,
     net::SocketAddr,
     num::{NonZeroU32, NonZeroUsize},
     path::{Path, PathBuf},
@@ -146,15 +146,38 @@ pub struct HubArgs {
     #[arg(long, value_name = "TIME", value_parser = history_time)]
     history_ttl: Option<Duration>,
     /// Join other hubs through this Redis (from 6.0 on) or Valkey server, redis://HOST:PORT, so that their members
-    /// are in the same rooms. Only on models with an event loop, and not with --history or --presence
+    /// are in the same rooms; or through the master MASTER of Sentinels,
+    /// redis+sentinel://HOST:PORT,HOST:PORT,HOST:PORT/MASTER. With rediss in place of redis, over TLS. Only on models
+    /// with an event loop, and not with --history or --presence
     #[arg(long, value_name = "URL")]
     broker: Option<String>,
     /// The user of the password for the broker. Default: `default`
     #[arg(long, value_name = "NAME", requires = "broker_password_file")]
     broker_user: Option<String>,
-    /// The file with the password for the broker. Default: none is sent
+    /// The file with the password for the broker. It is read again when it changes: each new connection gets the
+    /// newest password. Default: none is sent
     #[arg(long, value_name = "PATH", requires = "broker")]
     broker_password_file: Option<PathBuf>,
+    /// The user of the password for the Sentinels. Default: `default`
+    #[arg(long, value_name = "NAME", requires = "broker_sentinel_password_file")]
+    broker_sentinel_user: Option<String>,
+    /// The file with the password for the Sentinels, read like --broker-password-file. Default: none is sent
+    #[arg(long, value_name = "PATH", requires = "broker")]
+    broker_sentinel_password_file: Option<PathBuf>,
+    /// Trust the certificate of a broker with rediss:// if a CA in this PEM file has signed it, and those of its
+    /// Sentinels. The files for TLS are read again when they change
+    #[arg(long, value_name = "PATH", requires = "broker")]
+    broker_ca: Option<PathBuf>,
+    /// The hub's certificate for a broker that requires one, in PEM
+    #[arg(long, value_name = "PATH", requires = "broker_key", requires = "broker_ca")]
+    broker_cert: Option<PathBuf>,
+    /// The private key of --broker-cert, in PEM
+    #[arg(long, value_name = "PATH", requires = "broker_cert")]
+    broker_key: Option<PathBuf>,
+    /// The name or IP address that the certificate of the broker must have, and those of its Sentinels. Default: the
+    /// host in --broker
+    #[arg(long, value_name = "NAME", requires = "broker_ca")]
+    broker_server_name: Option<String>,
     /// The start of all channels at the broker: hubs with the same one have the same rooms. Default: regatta
     #[arg(long, value_name = "TEXT", requires = "broker")]
     broker_prefix: Option<String>,
@@ -305,10 +328,21 @@ impl HubArgs {
 
     fn broker(&self) -> anyhow::Result<Option<Arc<HubBroker>>> {
         let Some(url) = &self.broker else { return Ok(None) };
-        let password = self.broker_password_file.as_deref();
-        let password = password.map(|path| word(path, "password")).transpose()?;
-        let login = (self.broker_user.as_deref(), password);
-        Ok(Some(Arc::new(broker(url, login, self.broker_prefix.as_deref())?)))
+        let options = BrokerOptions {
+            url,
+            user: self.broker_user.as_deref(),
+            password: self.broker_password_file.as_deref(),
+            prefix: self.broker_prefix.as_deref(),
+            sentinel_user: self.broker_sentinel_user.as_deref(),
+            sentinel_password: self.broker_sentinel_password_file.as_deref(),
+            tls: TlsOptions {
+                ca: self.broker_ca.as_deref(),
+                certificate: self.broker_cert.as_deref(),
+                key: self.broker_key.as_deref(),
+                server_name: self.broker_server_name.as_deref(),
+            },
+        };
+        Ok(Some(Arc::new(options.read()?)))
     }
 
     /// How much is kept of the messages of rooms. Fails if a room that keeps some lets slow members miss them.
@@ -388,20 +422,6 @@ impl HubArgs {
     }
 }
 
-/// The word in a file. `what`: what it is, for messages.
-fn word(path: &Path, what: &str) -> anyhow::Result<String> {
-    let text = String::from_utf8(read(path)?);
-    let text = text.with_context(|| format!("the {what} in {} is not UTF-8", path.display()))?;
-    let word = text.trim();
-    if word.is_empty() || !word.bytes().all(|byte| byte.is_ascii_graphic()) {
-        bail!(
-            "{} contains no {what}: expected one word of printable ASCII characters",
-            path.display()
-        );
-    }
-    Ok(word.to_owned())
-}
-
 /// The keys of tokens in a file: a key for this algorithm, or a key set.
 fn token_keys(path: &Path, signed: Option<Signed>) -> anyhow::Result<Jwt> {
     let key = read(path)?;
@@ -427,8 +447,4 @@ fn token_keys(path: &Path, signed: Option<Signed>) -> anyhow::Result<Jwt> {
 fn secret(file: &[u8]) -> &[u8] {
     let Some(line) = file.strip_suffix(b"\n") else { return file };
     line.strip_suffix(b"\r").unwrap_or(line)
-}
-
-fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
-    fs::read(path).with_context(|| format!("cannot read {}", path.display()))
 }

@@ -12,3 +12,4 @@ pub(crate) mod planted;
 pub(crate) mod renewed;
 pub(crate) mod rooms;
 pub(crate) mod values;
+pub(crate) mod word;

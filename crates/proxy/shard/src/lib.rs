@@ -37,7 +37,7 @@ mod observe;
 mod peers;
 mod proxy;
 mod reply;
-mod sentinel;
+pub mod sentinel;
 mod sequential;
 mod settings;
 mod shared;

@@ -49,8 +49,9 @@ pub use planted::{
 };
 pub use regatta_engine::{Bounds, Memory as HubMemory, Policy};
 pub use regatta_service::hub::{
-    Access as HubAccess, Api as HubApi, Broker as HubBroker, HistoryLimits, Hub, InvalidPattern,
-    Jwt, Limits as HubLimits, Origin, Publish, RoomPattern, RoomRule, Settings as HubSettings,
+    Access as HubAccess, Api as HubApi, Broker as HubBroker, BrokerTls as HubBrokerTls,
+    HistoryLimits, Hub, InvalidPattern, Jwt, Limits as HubLimits, Origin, Password as HubPassword,
+    Place as HubPlace, Publish, RoomPattern, RoomRule, Settings as HubSettings,
 };
 pub use regatta_sys::limit::raise_open_files;
 pub use unix_socket::UnixSocket;

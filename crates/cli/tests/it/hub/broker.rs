@@ -1,7 +1,10 @@
 //! Hubs at one broker: real hubs, a real redis-server, and clients from another crate.
 
 use crate::{
-    hub::api::{call, files},
+    hub::{
+        api::{call, files},
+        talk::{Sender, all_talk, check_all},
+    },
     support::{
         Server,
         hub::{Socket, hear, hub, member_of, metric, page, send},
@@ -11,22 +14,16 @@ use crate::{
     },
 };
 use serde_json::{Value, json};
-use std::{
-    collections::{BTreeSet, HashMap},
-    net::SocketAddr,
-    process::Command,
-    sync::{
-        Barrier,
-        atomic::{AtomicBool, Ordering::SeqCst},
-    },
-    thread,
-    time::Duration,
-};
+use std::{collections::BTreeSet, net::SocketAddr, process::Command, thread, time::Duration};
 
 /// Starts a hub at this broker, and waits until it is connected.
 pub fn joined(model: &str, broker: &Node, more: &[&str]) -> (Server, SocketAddr) {
-    let url = format!("redis://{}", broker.addr());
-    let options = [&["--broker", &url, "--cores", "2"], more].concat();
+    joined_at(model, &format!("redis://{}", broker.addr()), more)
+}
+
+/// The same, at the broker of this URL.
+pub fn joined_at(model: &str, url: &str, more: &[&str]) -> (Server, SocketAddr) {
+    let options = [&["--broker", url, "--cores", "2"], more].concat();
     let (server, operators) = hub(model, &options);
     until("the hub is connected", || page(operators, "/ready").0 == 200);
     (server, operators)
@@ -153,122 +150,19 @@ fn a_backend_learns_whether_its_messages_are_published() {
     until("it is up again", || call(&one, "publish", &publish) == done);
 }
 
-/// A member that sends all the time, and what it has heard.
-struct Sender {
-    socket: Socket,
-    own: usize,
-    heard: Vec<Value>,
-    outcomes: [u64; 3],
-}
-
-impl Sender {
-    /// Sends a message, and hears all until it knows the outcome. Returns whether it is published.
-    fn says(&mut self, payload: &Value) -> bool {
-        send(&mut self.socket, &json!({"type": "broadcast", "payload": payload}));
-        loop {
-            let heard = hear(&mut self.socket);
-            let error = heard["error"].as_str().unwrap_or_default();
-            let outcome = match heard["type"].as_str().unwrap() {
-                "broadcast" | "gap" => {
-                    self.heard.push(heard);
-                    continue;
-                }
-                "broadcastResult" => 0,
-                "error" if error.starts_with("not published: ") => 1,
-                "error" if error.starts_with("unknown whether published: ") => 2,
-                _ => panic!("{heard}"),
-            };
-            assert_eq!(heard["payload"], *payload);
-            self.outcomes[outcome] += 1;
-            return outcome == 0;
-        }
-    }
-
-    fn hears_until(&mut self, last: &Value) {
-        while self.heard.last().is_none_or(|heard| heard["payload"] != *last) {
-            let heard = hear(&mut self.socket);
-            self.heard.push(heard);
-        }
-    }
-
-    fn runs(&mut self, stop: &AtomicBool) {
-        let mut n = 0;
-        while !stop.load(SeqCst) {
-            n += 1;
-            if !self.says(&json!([self.own, n])) {
-                thread::sleep(Duration::from_millis(20));
-            }
-        }
-        while !self.says(&json!([self.own, "end"])) {
-            thread::sleep(Duration::from_millis(20));
-        }
-    }
-
-    /// The messages, in segments between gaps.
-    fn segments(&self) -> Vec<Vec<String>> {
-        let is_gap = |heard: &Value| heard["type"] == "gap";
-        let segments = self.heard.split(is_gap);
-        segments.map(|all| all.iter().map(|heard| heard["payload"].to_string()).collect()).collect()
-    }
-}
-
-/// Checks that a member heard no message twice, and that between two messages without a gap another member heard
-/// nothing else.
-fn check(one: &Sender, other: &Sender) {
-    let whole: Vec<String> = other.segments().concat();
-    let places: HashMap<&String, usize> =
-        whole.iter().enumerate().map(|(place, message)| (message, place)).collect();
-    assert_eq!(places.len(), whole.len(), "member {} heard some twice", other.own);
-    let mut at = 0;
-    for segment in one.segments() {
-        let mut is_inside = false;
-        for message in segment {
-            let Some(&place) = places.get(&message) else {
-                // The other one has a gap there.
-                is_inside = false;
-                continue;
-            };
-            assert!(
-                place >= at,
-                "{message} is in another order at {} than at {}",
-                one.own,
-                other.own
-            );
-            assert!(!is_inside || place == at, "{} misses {} silently", one.own, whole[at]);
-            (at, is_inside) = (place + 1, true);
-        }
-    }
-}
-
 /// The broker is killed, restarted and stopped while members of three hubs send all the time.
 #[test]
 fn nothing_is_lost_without_a_gap_and_nothing_comes_twice_whatever_the_broker_does() {
     let mut broker = Node::start(&[]);
     let hubs: Vec<_> = (0..3).map(|_| joined("percore", &broker, &[])).collect();
-    let sender = |own: usize| {
-        let socket = member(&hubs[own % 3].0, "/red");
-        Sender { socket, own, heard: Vec::new(), outcomes: [0; 3] }
-    };
-    let mut senders: Vec<Sender> = (0..6).map(sender).collect();
-    let (stop, all_have_ended) = (AtomicBool::new(false), Barrier::new(senders.len()));
-    let last = json!([0, "last"]);
+    let mut senders: Vec<Sender> =
+        (0..6).map(|own| Sender::new(own, member(&hubs[own % 3].0, "/red"))).collect();
     let are_up = |expected: u64| {
         until("all hubs see it", || {
             hubs.iter().all(|(_, page)| metric(*page, "regatta_hub_broker_up") == expected)
         });
     };
-    thread::scope(|scope| {
-        for sender in &mut senders {
-            let (stop, all_have_ended, last) = (&stop, &all_have_ended, &last);
-            scope.spawn(move || {
-                sender.runs(stop);
-                all_have_ended.wait();
-                if sender.own == 0 {
-                    assert!(sender.says(last));
-                }
-                sender.hears_until(last);
-            });
-        }
+    all_talk(&mut senders, || {
         let a_while = || thread::sleep(Duration::from_millis(500));
         a_while();
         broker.kill();
@@ -284,12 +178,8 @@ fn nothing_is_lost_without_a_gap_and_nothing_comes_twice_whatever_the_broker_doe
         broker.restart(&[]);
         are_up(1);
         a_while();
-        stop.store(true, SeqCst);
     });
-    for one in &senders {
-        assert!(one.segments().len() > 2, "{}: gaps", one.own);
-        senders.iter().for_each(|other| check(one, other));
-    }
+    check_all(&senders, 2);
     let outcomes: Vec<u64> =
         (0..3).map(|of| senders.iter().map(|one| one.outcomes[of]).sum()).collect();
     assert!(outcomes[0] > 100 && outcomes[1] > 10 && outcomes[2] > 0, "{outcomes:?}");

@@ -5,6 +5,8 @@ mod api;
 mod begun;
 mod broker;
 mod broker_mended;
+mod broker_reached;
+mod broker_sentinels;
 mod centrifuge;
 mod cluster;
 mod drain;
@@ -25,6 +27,7 @@ mod rooms;
 mod sealed;
 mod slow;
 mod stop;
+mod talk;
 mod vanishing;
 
 use crate::support::{

@@ -23,8 +23,23 @@ pub struct Sentinel {
 impl Sentinel {
     /// Starts a Sentinel for masters with these names. Two must agree that one is down, after half a second.
     fn start(masters: &[(&str, &Node)]) -> Sentinel {
-        let (folder, port) = (tempfile::tempdir().expect("a folder"), port::free());
-        let mut text = format!("port {port}\nbind 127.0.0.1\ndir .\nlogfile sentinel.log\n");
+        let port = port::free();
+        Sentinel::start_with(masters, port, &format!("port {port}\n"))
+    }
+
+    /// Starts one that is reached only over TLS, and reaches its masters so. `options`: those of a node.
+    pub fn start_tls(masters: &[(&str, &Node)], options: &[String]) -> Sentinel {
+        let port = port::free();
+        let mut text = format!("port 0\ntls-port {port}\ntls-replication yes\n");
+        for option in options.chunks(2) {
+            text.push_str(&format!("{}\n", option.join(" ").trim_start_matches('-')));
+        }
+        Sentinel::start_with(masters, port, &text)
+    }
+
+    fn start_with(masters: &[(&str, &Node)], port: u16, options: &str) -> Sentinel {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut text = format!("{options}bind 127.0.0.1\ndir .\nlogfile sentinel.log\n");
         for (name, node) in masters {
             let (ip, port) = (node.addr().ip(), node.addr().port());
             text.push_str(&format!(

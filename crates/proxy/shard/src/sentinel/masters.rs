@@ -37,7 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The masters, and when to ask the Sentinels for them.
 #[derive(Debug)]
-pub(crate) struct Masters {
+pub struct Masters {
     /// The Sentinels that are configured. `None`: the name of this one has no address.
     sentinels: Vec<Option<SocketAddr>>,
     /// Their names of the masters.
@@ -109,21 +109,22 @@ struct Subscription {
 
 /// Whom a core must ask for the masters.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Question {
-    pub(crate) round: u64,
+pub struct Question {
+    /// The number of the round, for [`Masters::answered`].
+    pub round: u64,
     /// The Sentinels, by their numbers.
-    pub(crate) sentinels: Vec<(usize, SocketAddr)>,
+    pub sentinels: Vec<(usize, SocketAddr)>,
     /// The names of the masters to ask for.
-    pub(crate) names: Arc<[String]>,
+    pub names: Arc<[String]>,
 }
 
 /// Addresses of nodes that replace those before, by the numbers of the nodes.
-pub(crate) type Switches = Vec<(usize, SocketAddr)>;
+pub type Switches = Vec<(usize, SocketAddr)>;
 
 impl Masters {
     /// `sentinels`: all that are configured, those without address as `None`. `nodes`: the name of each node, and that of
     /// its master.
-    pub(crate) fn new(sentinels: Vec<Option<SocketAddr>>, nodes: &[(String, String)]) -> Self {
+    pub fn new(sentinels: Vec<Option<SocketAddr>>, nodes: &[(String, String)]) -> Self {
         let mut masters = Masters {
             sentinels: Vec::new(),
             names: [].into(),
@@ -165,7 +166,7 @@ impl Masters {
     }
 
     /// The Sentinels have these addresses now.
-    pub(crate) fn set_sentinels(&mut self, sentinels: Vec<Option<SocketAddr>>) {
+    pub fn set_sentinels(&mut self, sentinels: Vec<Option<SocketAddr>>) {
         self.sentinels = sentinels;
         self.round = None;
         self.is_wanted = true;
@@ -177,7 +178,7 @@ impl Masters {
     }
 
     /// There is a reason to ask. `eagerly`: a failover was announced, or a node is no master.
-    pub(crate) fn want(&mut self, eagerly: bool, now: Instant) {
+    pub fn want(&mut self, eagerly: bool, now: Instant) {
         self.is_wanted = true;
         if eagerly {
             self.eager_until = Some(now + EAGER_FOR);
@@ -189,17 +190,22 @@ impl Masters {
 
     /// When [`Masters::ask`] or [`Masters::subscribe`] returns something.
     pub(crate) fn due(&self, now: Instant) -> Instant {
-        let asks = match &self.round {
-            Some(round) => round.since + LONGEST_ROUND,
-            None if self.is_wanted => self.not_before.unwrap_or(now),
-            None => self.again_at.unwrap_or(now),
-        };
+        let asks = self.asks_at(now);
         let subscribes = self.subscription.not_before.unwrap_or(now);
         if self.subscription.is_open { asks } else { asks.min(subscribes) }
     }
 
+    /// When [`Masters::ask`] begins a round.
+    pub fn asks_at(&self, now: Instant) -> Instant {
+        match &self.round {
+            Some(round) => round.since + LONGEST_ROUND,
+            None if self.is_wanted => self.not_before.unwrap_or(now),
+            None => self.again_at.unwrap_or(now),
+        }
+    }
+
     /// Begins a round if it is time to. The caller must report the answer of each Sentinel, or why there is none.
-    pub(crate) fn ask(&mut self, now: Instant, jitter: f64) -> Option<Question> {
+    pub fn ask(&mut self, now: Instant, jitter: f64) -> Option<Question> {
         if let Some(round) = &mut self.round {
             if now < round.since + LONGEST_ROUND {
                 return None;
@@ -237,7 +243,7 @@ impl Masters {
 
     /// A Sentinel was asked in this round, and gives these addresses, or this is why not. Returns what changes. `jitter`:
     /// a random number from 0 to 1.
-    pub(crate) fn answered(
+    pub fn answered(
         &mut self,
         (number, sentinel): (u64, usize),
         answer: Result<Vec<Reported>, String>,
@@ -379,7 +385,7 @@ impl Masters {
     }
 
     /// The address of the master of each node. `None`: it was never known.
-    pub(crate) fn addresses(&self) -> impl Iterator<Item = (&str, Option<SocketAddr>)> {
+    pub fn addresses(&self) -> impl Iterator<Item = (&str, Option<SocketAddr>)> {
         self.masters.iter().map(|master| (&master.node[..], master.address))
     }
 
@@ -405,12 +411,12 @@ impl Masters {
     }
 
     /// Returns whether fewer Sentinels than a majority have answered since the last call.
-    pub(crate) fn are_in_doubt(&mut self) -> bool {
+    pub fn are_in_doubt(&mut self) -> bool {
         mem::take(&mut self.are_in_doubt)
     }
 
     /// Returns lines that people should read, since the last call.
-    pub(crate) fn take_news(&mut self) -> Vec<String> {
+    pub fn take_news(&mut self) -> Vec<String> {
         mem::take(&mut self.news)
     }
 }

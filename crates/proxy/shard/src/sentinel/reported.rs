@@ -10,7 +10,7 @@ pub(crate) const SWITCH: &[u8] = b"+switch-master";
 
 /// What a Sentinel reports of a master.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Reported {
+pub enum Reported {
     /// Its address.
     At(SocketAddr),
     /// No address that can be used, for this reason.
@@ -19,7 +19,7 @@ pub(crate) enum Reported {
 
 impl Reported {
     /// Reads the reply to SENTINEL GET-MASTER-ADDR-BY-NAME.
-    pub(crate) fn read(reply: &[u8]) -> Reported {
+    pub fn read(reply: &[u8]) -> Reported {
         if let Some(error) = reply.strip_prefix(b"-") {
             return Reported::Nothing(error.trim_ascii_end().escape_ascii().to_string());
         }

@@ -29,7 +29,7 @@ mod state;
 pub use access::{Access, InvalidKeySet, InvalidOrigin, Jwt, Origin};
 pub use api::keys::Api;
 pub use broadcast::Broadcast;
-pub use broker::{Broker, BrokerLink, Health};
+pub use broker::{Broker, BrokerLink, BrokerTls, Health, Password, Place};
 pub use census::Limits;
 pub use centrifuge::Connection;
 pub use history::HistoryLimits;

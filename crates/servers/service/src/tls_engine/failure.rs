@@ -55,7 +55,8 @@ fn is_refusal(error: &Error) -> bool {
     )
 }
 
-fn words(error: &Error, in_handshake: bool) -> String {
+/// Says in words why TLS with a server has failed. `in_handshake`: before the end of the handshake.
+pub fn words(error: &Error, in_handshake: bool) -> String {
     match error {
         Error::AlertReceived(AlertDescription::CertificateRequired) => {
             "the server requires a client certificate".into()

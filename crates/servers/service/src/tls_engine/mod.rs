@@ -35,4 +35,5 @@ mod state;
 mod table;
 
 pub use config::{Current, Refused, Servers, Tls, Upstreams};
+pub use failure::words as failure_words;
 pub use state::TlsEngine;

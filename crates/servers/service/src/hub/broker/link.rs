@@ -9,6 +9,7 @@
 //! gets a message behind a missing one without a gap between them.
 
 use super::{
+    attempt::Attempt,
     envelope::Envelope,
     greeting::{greeted, shown},
     input::{Heard, Input},
@@ -23,13 +24,14 @@ use regatta_engine::{RemoteOutcome, RoomName, Ticket, Uplink, UplinkAct, UplinkT
 use regatta_proto::resp::{Value, write_bulk, write_command};
 use std::{
     mem,
+    net::SocketAddr,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 /// How often the hub sends itself a heartbeat.
 const BEAT: Duration = Duration::from_secs(1);
-/// How long an attempt to connect may take.
+/// How long an attempt to connect to an address may take.
 const OPENING: Duration = Duration::from_secs(3);
 /// The pause after the first failed attempt, and the longest one. Each is changed by up to 20%.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
@@ -44,7 +46,7 @@ type Turn<'a> = UplinkTurn<'a, Broadcast>;
 
 /// The connection of a hub to its broker.
 #[derive(Debug)]
-pub struct BrokerLink {
+pub(super) struct Link {
     broker: Arc<Broker>,
     live: Arc<Live>,
     census: Arc<Census>,
@@ -61,6 +63,12 @@ pub struct BrokerLink {
     asked: usize,
     /// Since when it is up.
     up_at: Instant,
+    /// The addresses that are tried.
+    attempt: Attempt,
+    /// Where it was up the last time.
+    before: Option<SocketAddr>,
+    /// It was at another server, and its announcement of that has not come back.
+    has_moved: bool,
     /// Attempts since it was up, for the pause before the next one.
     attempts: u32,
     /// Random numbers for the pauses.
@@ -85,17 +93,22 @@ enum State {
     Up(Instant),
 }
 
+/// What a hub publishes for hubs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Note {
+    /// It is there: only for itself.
+    Beat,
+    /// It was at another server before.
+    Moved,
+}
+
 /// Why a connection is dropped.
 type Why = String;
 
-impl BrokerLink {
+impl Link {
     /// Creates one that connects at its first [tick](Uplink::tick).
-    pub(in super::super) fn new(
-        broker: Arc<Broker>,
-        live: Arc<Live>,
-        census: Arc<Census>,
-    ) -> BrokerLink {
-        BrokerLink {
+    pub(super) fn new(broker: Arc<Broker>, live: Arc<Live>, census: Arc<Census>) -> Link {
+        Link {
             channels: Channels::new(&broker.prefix, broker.node),
             random: broker.node | 1,
             broker,
@@ -109,6 +122,9 @@ impl BrokerLink {
             flushes_at: None,
             asked: 0,
             up_at: Instant::now(),
+            attempt: Attempt::default(),
+            before: None,
+            has_moved: false,
             attempts: 0,
             shown: String::new(),
         }
@@ -119,11 +135,12 @@ impl BrokerLink {
     }
 
     /// Drops the connection, if there is one, and answers all who wait.
-    fn lose(&mut self, why: &str, turn: &mut Turn<'_>) {
+    pub(super) fn lose(&mut self, why: &str, turn: &mut Turn<'_>) {
         let (now, health) = (turn.now.instant, &self.broker.health);
         let was_up = matches!(self.state, State::Up(_));
         if was_up { &health.lost } else { &health.failed }.add(1);
         health.down(now);
+        self.broker.place.is_lost(was_up);
         turn.acts.push(UplinkAct::Disconnect);
         for (ticket, is_confirmed) in self.sent.lose() {
             self.done(ticket, outcome(is_confirmed), turn);
@@ -134,11 +151,16 @@ impl BrokerLink {
         (self.window, self.asked, self.flushes_at) = (Window::default(), 0, None);
         self.broker.health.set_busy(false);
         self.input = Input::default();
-        // Not each attempt is worth a line.
-        if was_up || self.shown != why {
-            let what = if was_up { "the connection is lost" } else { "no connection" };
-            self.log(&format!("{what}: {why}; the hub tries again"));
+        if was_up {
+            self.log(&format!("the connection is lost: {why}; the hub tries again"));
             self.shown = why.to_owned();
+        } else {
+            let Some(why) = self.attempt.fails(why) else { return self.connect_to_next(turn) };
+            // Not each attempt is worth a line.
+            if self.shown != why {
+                self.log(&format!("no connection: {why}; the hub tries again"));
+                self.shown = why;
+            }
         }
         self.state = State::Down(now + self.pause());
     }
@@ -161,13 +183,22 @@ impl BrokerLink {
     }
 
     fn connect(&mut self, turn: &mut Turn<'_>) {
-        match (self.broker.address)() {
-            None => self.lose("its name cannot be resolved", turn),
-            Some(address) => {
-                self.state = State::Connecting(turn.now.instant + OPENING);
-                turn.acts.push(UplinkAct::Connect(address));
+        self.attempt = Attempt::default();
+        match self.broker.place.addresses() {
+            Err(why) => self.lose(&why, turn),
+            Ok(addresses) => {
+                self.attempt = Attempt::new(addresses);
+                self.connect_to_next(turn);
             }
         }
+    }
+
+    fn connect_to_next(&mut self, turn: &mut Turn<'_>) {
+        let Some(address) = self.attempt.next() else {
+            return self.lose("its name has no address", turn);
+        };
+        self.state = State::Connecting(turn.now.instant + OPENING);
+        turn.acts.push(UplinkAct::Connect(address));
     }
 
     fn subscribe(&mut self, until: Instant, turn: &mut Turn<'_>) {
@@ -185,23 +216,39 @@ impl BrokerLink {
         self.log("connected");
         // Members that are there have missed what was published meanwhile.
         turn.acts.push(UplinkAct::PushAll(Broadcast::gap()));
+        let at = self.attempt.at();
+        self.has_moved |= self.before.is_some_and(|before| Some(before) != at);
+        self.before = at;
+        if self.has_moved {
+            // What it published at the other server has reached only hubs that were there, too. Those that had left it
+            // missed that.
+            self.note(Note::Moved, turn);
+        }
     }
 
     /// Asks for the role of the server, and sends a heartbeat.
     fn beat(&mut self, turn: &mut Turn<'_>) {
         write_command([&b"HELLO"[..], b"3"], turn.out);
         self.asked += 1;
-        let beat = format!("{:016x}:{}", self.broker.secret, self.sent.next());
-        let channel = self.channels.beat.as_bytes();
-        write_command([b"PUBLISH", channel, beat.as_bytes()], turn.out);
+        self.note(Note::Beat, turn);
+    }
+
+    /// Publishes that this hub is there, or that it was elsewhere.
+    fn note(&mut self, note: Note, turn: &mut Turn<'_>) {
+        let text = format!("{:016x}:{}", self.broker.secret, self.sent.next());
+        let channel = match note {
+            Note::Beat => &self.channels.beat,
+            Note::Moved => &self.channels.moved,
+        };
+        write_command([b"PUBLISH", channel.as_bytes(), text.as_bytes()], turn.out);
         self.sent.add(None, turn.now.instant);
     }
 
-    /// The number of a heartbeat, if it is of this hub.
-    fn beat_number(&self, payload: &[u8]) -> Option<u64> {
+    /// The number of a note, and whether it is of this hub.
+    fn number_of_note(&self, payload: &[u8]) -> Option<(u64, bool)> {
         let (secret, number) = str::from_utf8(payload).ok()?.split_once(':')?;
         let is_own = u64::from_str_radix(secret, 16).ok()? == self.broker.secret;
-        number.parse().ok().filter(|_| is_own)
+        Some((number.parse().ok()?, is_own))
     }
 
     fn heard(&mut self, heard: Heard<'_>, turn: &mut Turn<'_>) -> Result<(), Why> {
@@ -263,7 +310,7 @@ impl BrokerLink {
     /// A message has come.
     fn message(&mut self, channel: &[u8], payload: &[u8], turn: &mut Turn<'_>) -> Result<(), Why> {
         if channel == self.channels.beat.as_bytes() {
-            let Some(number) = self.beat_number(payload) else {
+            let Some((number, true)) = self.number_of_note(payload) else {
                 self.ignores();
                 return Ok(());
             };
@@ -279,8 +326,7 @@ impl BrokerLink {
         let message = Envelope::read(payload)
             .filter(|message| self.channels.of(message.room).as_bytes() == channel);
         let Some(Envelope { node, number, room, payload, .. }) = message else {
-            self.ignores();
-            return Ok(());
+            return self.other(channel, payload, turn);
         };
         let sender = if node == self.broker.secret {
             self.came_back(number, turn.now.instant)?
@@ -298,6 +344,26 @@ impl BrokerLink {
             self.done(ticket, RemoteOutcome::Sent, turn);
         }
         Ok(())
+    }
+
+    /// Something has come that is neither a heartbeat nor a message of a hub.
+    fn other(&mut self, channel: &[u8], payload: &[u8], turn: &mut Turn<'_>) -> Result<(), Why> {
+        let note = self.number_of_note(payload);
+        match note.filter(|_| channel == self.channels.moved.as_bytes()) {
+            Some((number, true)) => {
+                self.has_moved = false;
+                self.came_back(number, turn.now.instant).map(drop)
+            }
+            Some((_, false)) => {
+                self.log("another hub comes from another server; members get a gap");
+                turn.acts.push(UplinkAct::PushAll(Broadcast::gap()));
+                Ok(())
+            }
+            None => {
+                self.ignores();
+                Ok(())
+            }
+        }
     }
 
     /// An own message or heartbeat has come back. Returns the ticket of its sender, if that waits.
@@ -360,12 +426,13 @@ impl BrokerLink {
     }
 }
 
-impl Uplink<Broadcast> for BrokerLink {
+impl Uplink<Broadcast> for Link {
     fn opened(&mut self, turn: &mut Turn<'_>) {
         let State::Connecting(until) = self.state else { return };
         self.state = State::Greeting(until);
         let mut args: Vec<&[u8]> = vec![b"HELLO", b"3"];
-        if let Some(password) = &self.broker.password {
+        let password = self.broker.password.as_ref().map(|newest| newest());
+        if let Some(password) = &password {
             let user = self.broker.user.as_deref().unwrap_or("default");
             args.extend([b"AUTH", user.as_bytes(), password.as_bytes()]);
         }
@@ -447,6 +514,11 @@ impl Uplink<Broadcast> for BrokerLink {
                     self.done(ticket, RemoteOutcome::NotSent, turn);
                 }
                 if beats_at <= now {
+                    if let Some(why) =
+                        self.attempt.at().and_then(|at| self.broker.place.has_left(at))
+                    {
+                        return self.lose(&why, turn);
+                    }
                     self.state = State::Up(now + BEAT);
                     self.beat(turn);
                 }

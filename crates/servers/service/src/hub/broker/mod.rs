@@ -2,10 +2,10 @@
 //!
 //! A message is published there, and delivered to all members of its room on all hubs when it comes back, also to its
 //! sender. So the order of a room is that of one channel of the broker, and it is the same on all hubs. `link` is the
-//! connection, `sent` what was published and has not come back, `queue` what waits until that is less, and `window` how much
-//! it may be; `settings` and `health` are shared with the rest of
-//! the hub.
+//! connection, `tls` what may be around it, `attempt` which addresses are tried for it, `sent` what was published and has not come back, `queue` what waits
+//! until that is less, and `window` how much it may be; `settings` and `health` are shared with the rest of the hub.
 
+mod attempt;
 mod envelope;
 mod greeting;
 mod health;
@@ -16,9 +16,10 @@ mod queue;
 mod sent;
 mod settings;
 mod texts;
+mod tls;
 mod window;
 
 pub use health::Health;
-pub use link::BrokerLink;
-pub use settings::Broker;
+pub use settings::{Broker, BrokerTls, Password, Place};
 pub(super) use texts::{failure, write_not_published, write_published};
+pub use tls::BrokerLink;

@@ -18,6 +18,8 @@ pub(super) struct Channels {
     partitions: Vec<Box<str>>,
     /// The one in which only this hub publishes: its heartbeat.
     pub(super) beat: Box<str>,
+    /// The one in which a hub announces that it was at another server.
+    pub(super) moved: Box<str>,
 }
 
 impl Channels {
@@ -27,6 +29,7 @@ impl Channels {
         Channels {
             partitions: (0..PARTITIONS).map(name).collect(),
             beat: format!("{prefix}:beat:{node:016x}").into(),
+            moved: format!("{prefix}:moved").into(),
         }
     }
 
@@ -37,11 +40,11 @@ impl Channels {
 
     /// All that a hub subscribes to.
     pub(super) fn all(&self) -> impl Iterator<Item = &str> {
-        self.partitions.iter().map(|name| &**name).chain([&*self.beat])
+        self.partitions.iter().map(|name| &**name).chain([&*self.beat, &*self.moved])
     }
 
     /// How many these are.
-    pub(super) const COUNT: usize = PARTITIONS + 1;
+    pub(super) const COUNT: usize = PARTITIONS + 2;
 }
 
 #[cfg(test)]

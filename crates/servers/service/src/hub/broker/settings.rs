@@ -1,19 +1,22 @@
 //! Which broker a hub has.
 
 use super::health::Health;
+use rustls::{ClientConfig, pki_types::ServerName};
 use std::{fmt, net::SocketAddr, sync::Arc};
 
 /// The broker of a hub.
 #[derive(Clone)]
 pub struct Broker {
-    /// Its host and port, for messages.
+    /// Its name, for messages: its host and port.
     pub name: String,
-    /// Its address now. Asked before each attempt to connect; must not block. `None`: the name cannot be resolved.
-    pub address: Arc<dyn Fn() -> Option<SocketAddr> + Send + Sync>,
+    /// Where it is.
+    pub place: Arc<dyn Place>,
     /// The user to authenticate as; used with a password only. `None`: `default`.
     pub user: Option<String>,
-    /// The password. `None`: the hub does not authenticate.
-    pub password: Option<String>,
+    /// The password now: asked for each connection, because passwords are changed. `None`: the hub does not authenticate.
+    pub password: Option<Password>,
+    /// TLS with it, if it is reached over TLS.
+    pub tls: Option<BrokerTls>,
     /// The start of all channels. Hubs with the same prefix have the same rooms.
     pub prefix: String,
     /// A random number that no other hub at this broker has. It is in the name of a channel.
@@ -22,6 +25,43 @@ pub struct Broker {
     pub secret: u64,
     /// What is known of the connection.
     pub health: Arc<Health>,
+}
+
+/// TLS with a broker.
+#[derive(Clone)]
+pub struct BrokerTls {
+    /// Whom to trust, and the hub's own certificate, if any. Asked for each connection, because certificates are renewed.
+    pub config: Arc<dyn Fn() -> Arc<ClientConfig> + Send + Sync>,
+    /// The name that the certificate of the broker must have.
+    pub name: ServerName<'static>,
+}
+
+impl fmt::Debug for BrokerTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BrokerTls").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Returns the newest password.
+pub type Password = Arc<dyn Fn() -> Arc<String> + Send + Sync>;
+
+/// Where a broker is. Nothing here may block, except that the first question may wait for half a second.
+pub trait Place: Send + Sync {
+    /// Its addresses now. Asked before each attempt to connect, in which each is tried, the first one first. All must be
+    /// of one server.
+    ///
+    /// # Errors
+    /// Says why it has none, e.g. because its name cannot be resolved.
+    fn addresses(&self) -> Result<Vec<SocketAddr>, String>;
+
+    /// Why the server at this address is the broker no longer; `None` if it is, or if nobody knows. Asked with each
+    /// heartbeat.
+    fn has_left(&self, _address: SocketAddr) -> Option<String> {
+        None
+    }
+
+    /// A connection is lost that was up, or an attempt to connect has failed.
+    fn is_lost(&self, _was_up: bool) {}
 }
 
 impl fmt::Debug for Broker {

@@ -15,7 +15,8 @@ pub enum Fate {
 
 /// A connection between a hub and the broker, as both of its ends see it.
 pub struct Cable {
-    /// Its number at the broker.
+    /// The server, and its number there.
+    pub server: usize,
     pub number: usize,
     /// Its number at the hub.
     pub conn: Conn,

@@ -3,25 +3,44 @@
 use super::redis::Redis;
 use serde_json::Value;
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant},
 };
 
 /// How long a sender waits for an outcome, with the time until each core was served.
 const PATIENCE: Duration = Duration::from_millis(3_500);
 
+/// The servers, of which one is the broker at a time.
+pub type Servers = [Redis; 2];
+
+/// The place of a message: its server, and its number in the order of its room there.
+type Place = (usize, usize);
+
+/// A message that counts as published.
+pub struct Published {
+    pub room: String,
+    pub payload: String,
+    /// The hub of its sender.
+    pub hub: usize,
+}
+
 /// A member, and what it has heard.
 #[derive(Default)]
 pub struct Judge {
     room: String,
-    /// How much was published in its room when it had joined, once it has.
-    joined_at: Option<usize>,
-    /// The place in the room's order of the last message since it joined or had a gap.
-    last: Option<usize>,
+    /// How much was published in its room at each server when it had joined, and when that was, once it has.
+    joined_at: Option<([usize; 2], Instant)>,
+    /// The place of the last message since it joined or had a gap.
+    last: Option<Place>,
     /// It had a gap after the last message.
     had_gap: bool,
-    /// The last place that it has ever heard.
-    highest: Option<usize>,
+    /// When it had its last gap.
+    gap_at: Option<Instant>,
+    /// The last number that it has ever heard of each server.
+    highest: [Option<usize>; 2],
+    heard: BTreeSet<String>,
+    /// Messages of its own that count as published, until they are taken.
+    pub published: Vec<String>,
     /// Messages whose outcome it does not know, with the time.
     waiting: BTreeMap<String, Instant>,
     pub messages: usize,
@@ -36,8 +55,13 @@ impl Judge {
         Judge { room: room.to_owned(), ..Judge::default() }
     }
 
-    pub fn joins(&mut self, redis: &Redis) {
-        self.joined_at = Some(redis.log.get(&self.room).map_or(0, Vec::len));
+    pub fn room(&self) -> &str {
+        &self.room
+    }
+
+    pub fn joins(&mut self, servers: &Servers, now: Instant) {
+        let count = |redis: &Redis| redis.log.get(&self.room).map_or(0, Vec::len);
+        self.joined_at = Some((servers.each_ref().map(count), now));
     }
 
     pub fn says(&mut self, payload: String, now: Instant) {
@@ -45,14 +69,13 @@ impl Judge {
     }
 
     /// Hears a text of its hub.
-    pub fn hears(&mut self, text: &str, now: Instant, redis: &Redis) -> Result<(), String> {
+    pub fn hears(&mut self, text: &str, now: Instant, servers: &Servers) -> Result<(), String> {
         let heard: Value = serde_json::from_str(text).unwrap();
         let payload = heard["payload"].to_string();
-        let log = redis.log.get(&self.room).map_or(&[][..], Vec::as_slice);
         match heard["type"].as_str().unwrap() {
-            "broadcast" => self.message(&payload, log),
+            "broadcast" => self.message(payload, servers),
             "gap" => {
-                (self.had_gap, self.gaps) = (true, self.gaps + 1);
+                (self.had_gap, self.gaps, self.gap_at) = (true, self.gaps + 1, Some(now));
                 Ok(())
             }
             kind => {
@@ -61,7 +84,7 @@ impl Judge {
                 if now - since > PATIENCE {
                     return Err(format!("the outcome of {payload} came after {:?}", now - since));
                 }
-                let times = log.iter().filter(|one| **one == payload).count();
+                let times = places(&self.room, &payload, servers).count();
                 let is = match (kind, heard["error"].as_str().unwrap_or_default()) {
                     ("broadcastResult", "") if heard["listenerCount"].is_null() => 0,
                     ("error", why) if why.starts_with("not published: ") => 1,
@@ -69,6 +92,9 @@ impl Judge {
                     _ => return Err(format!("unexpected: {text}")),
                 };
                 self.outcomes[is] += 1;
+                if is == 0 {
+                    self.published.push(payload.clone());
+                }
                 match is {
                     0 if times != 1 => Err(format!("{payload} is not published")),
                     1 if times != 0 => Err(format!("{payload} is published")),
@@ -78,33 +104,56 @@ impl Judge {
         }
     }
 
-    fn message(&mut self, payload: &str, log: &[String]) -> Result<(), String> {
-        let place = log.iter().position(|one| one == payload);
+    fn message(&mut self, payload: String, servers: &Servers) -> Result<(), String> {
+        let place = places(&self.room, &payload, servers).next();
         let place = place.ok_or_else(|| format!("{payload} was never published"))?;
-        if self.highest.is_some_and(|highest| place <= highest) {
+        let (server, number) = place;
+        if self.highest[server].is_some_and(|highest| number <= highest) {
             return Err(format!("{payload} comes twice, or too late: after {:?}", self.highest));
         }
-        let joined_at = self.joined_at.ok_or("a message before the join")?;
+        let (joined_at, _) = self.joined_at.ok_or("a message before the join")?;
         let is_next = match self.last {
             _ if self.had_gap => true,
-            Some(last) => place == last + 1,
-            None => place <= joined_at,
+            Some((of, last)) => place == (of, last + 1),
+            None => number <= joined_at[server],
         };
         if !is_next {
-            return Err(format!("{payload} is at {place}, after {:?} without a gap", self.last));
+            return Err(format!("{payload} is at {place:?}, after {:?} without a gap", self.last));
         }
-        (self.last, self.highest) = (Some(place), Some(place));
+        (self.last, self.highest[server]) = (Some(place), Some(number));
         (self.had_gap, self.messages) = (false, self.messages + 1);
+        self.heard.insert(payload);
         Ok(())
     }
 
-    /// Everything has arrived.
-    pub fn ends(&self, redis: &Redis) -> Result<(), String> {
-        let log = redis.log.get(&self.room).map_or(0, Vec::len);
-        match (self.last, self.had_gap) {
-            _ if !self.waiting.is_empty() => Err(format!("no outcome: {:?}", self.waiting.keys())),
-            (Some(last), false) if last + 1 == log => Ok(()),
-            (last, had_gap) => Err(format!("ends at {last:?} of {log}, gap: {had_gap}")),
+    /// Everything has arrived, and this is what counts as published. The broker is this server.
+    pub fn ends(&self, servers: &Servers, at: usize, all: &[Published]) -> Result<(), String> {
+        let log = servers[at].log.get(&self.room).map_or(0, Vec::len);
+        if !self.waiting.is_empty() {
+            return Err(format!("no outcome: {:?}", self.waiting.keys()));
         }
+        if self.had_gap || self.last.is_none_or(|(of, last)| (of, last + 1) != (at, log)) {
+            return Err(format!("ends at {:?} of {log}, gap: {}", self.last, self.had_gap));
+        }
+        let (_, joined) = self.joined_at.ok_or("it has not joined")?;
+        for Published { payload, .. } in all.iter().filter(|one| one.room == self.room) {
+            let time = servers.iter().find_map(|redis| redis.times.get(payload));
+            let time = *time.ok_or_else(|| format!("{payload} is nowhere"))?;
+            let is_known =
+                self.heard.contains(payload) || self.gap_at.is_some_and(|gap| gap >= time);
+            if time > joined && !is_known {
+                return Err(format!("misses {payload} silently"));
+            }
+        }
+        Ok(())
     }
+}
+
+/// Where a message is.
+fn places(room: &str, payload: &str, servers: &Servers) -> impl Iterator<Item = Place> {
+    servers.iter().enumerate().flat_map(move |(server, redis)| {
+        let log = redis.log.get(room).map_or(&[][..], Vec::as_slice);
+        let is_it = log.iter().enumerate().filter(move |(_, one)| **one == payload);
+        is_it.map(move |(number, _)| (server, number))
+    })
 }

@@ -1,8 +1,10 @@
 //! Hubs at one broker, without sockets: seeded simulations in which links are cut, stall or open only half, the broker
-//! restarts, and hubs die. What was promised to members is the checker, and planted faults show that it finds them.
+//! restarts or fails over, and hubs die. What was promised to members is the checker, and planted faults show that it
+//! finds them.
 
 mod cable;
 mod judge;
+mod place;
 mod planted;
 mod redis;
 mod simulation;

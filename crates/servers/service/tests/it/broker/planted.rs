@@ -10,6 +10,8 @@ pub enum Fault {
     None,
     /// Members learn of no loss.
     SilentGap,
+    /// Members do not learn that another hub comes from another server.
+    SilentMove,
     /// Heartbeats are neither sent nor missed.
     NoHeartbeat,
     /// Of two messages that come together, the second is delivered first.
@@ -30,7 +32,7 @@ type Turn<'a> = UplinkTurn<'a, Broadcast>;
 
 impl Planted {
     fn call(&mut self, turn: &mut Turn<'_>, what: impl FnOnce(&mut BrokerLink, &mut Turn<'_>)) {
-        let before = turn.acts.len();
+        let (before, was_up) = (turn.acts.len(), self.is_up);
         what(&mut self.link, turn);
         for act in &turn.acts[before..] {
             match act {
@@ -42,7 +44,10 @@ impl Planted {
         let mut new = turn.acts.split_off(before);
         match self.fault {
             Fault::None | Fault::NoHeartbeat => {}
-            Fault::SilentGap => new.retain(|act| !matches!(act, UplinkAct::PushAll(_))),
+            Fault::SilentMove if !was_up => {}
+            Fault::SilentGap | Fault::SilentMove => {
+                new.retain(|act| !matches!(act, UplinkAct::PushAll(_)))
+            }
             Fault::TwoOrders => {
                 let places: Vec<usize> = (0..new.len())
                     .filter(|place| matches!(new[*place], UplinkAct::Push(..)))

@@ -1,6 +1,9 @@
 //! A broker: as much of a Redis server as a hub uses.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Instant,
+};
 
 /// The fixed part of the header of a message, before the name of its room.
 const HEADER: usize = 19;
@@ -18,6 +21,10 @@ struct Client {
 pub struct Redis {
     clients: BTreeMap<usize, Client>,
     pub log: BTreeMap<String, Vec<String>>,
+    /// When each message was published.
+    pub times: BTreeMap<String, Instant>,
+    pub now: Option<Instant>,
+    pub is_replica: bool,
     /// Whether a message comes back before its reply, as Redis 6 does it.
     pushes_first: bool,
 }
@@ -57,10 +64,15 @@ impl Redis {
     fn carries_out(&mut self, client: usize, command: &[Vec<u8>]) {
         let one = self.clients.get_mut(&client).unwrap();
         match &*command[0] {
-            b"HELLO" => one.output.extend_from_slice(
-                b"%4\r\n$6\r\nserver\r\n$5\r\nredis\r\n$5\r\nproto\r\n:3\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n\
-                  $4\r\nrole\r\n$6\r\nmaster\r\n",
-            ),
+            b"HELLO" => {
+                one.output.extend_from_slice(
+                    b"%4\r\n$6\r\nserver\r\n$5\r\nredis\r\n$5\r\nproto\r\n:3\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n\
+                      $4\r\nrole\r\n",
+                );
+                let role: &[u8] =
+                    if self.is_replica { b"$7\r\nreplica\r\n" } else { b"$6\r\nmaster\r\n" };
+                one.output.extend_from_slice(role);
+            }
             b"SUBSCRIBE" => {
                 for channel in &command[1..] {
                     one.channels.insert(channel.clone());
@@ -74,11 +86,12 @@ impl Redis {
     }
 
     fn publishes(&mut self, client: usize, channel: &Vec<u8>, message: &[u8]) {
-        if !String::from_utf8_lossy(channel).contains(":beat:") {
+        if String::from_utf8_lossy(channel).contains(":room:") {
             let room = &message[HEADER..HEADER + usize::from(message[HEADER - 1])];
             let payload = &message[HEADER + room.len()..];
             let [room, payload] =
                 [room, payload].map(|bytes| String::from_utf8(bytes.to_vec()).unwrap());
+            self.times.extend(self.now.map(|now| (payload.clone(), now)));
             self.log.entry(room).or_default().push(payload);
         }
         let receivers = self.clients.values().filter(|one| one.channels.contains(channel)).count();

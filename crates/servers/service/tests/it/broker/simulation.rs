@@ -1,21 +1,24 @@
-//! Three hubs of two cores each, and one broker.
+//! Three hubs of two cores each, and two servers, of which one is the broker at a time.
 
 use super::{
     cable::{Cable, Fate},
-    judge::Judge,
+    judge::{Judge, Published, Servers},
     planted::{Fault, Planted},
     redis::Redis,
 };
 use crate::{history::simulation::frame, hub::OPENING};
 use regatta_engine::{Conn, Core, Engine, Limits, Next, Now, Sessions, simulator::Random};
 use regatta_proto::websocket::Frame;
-use regatta_service::hub::{Broker, Hub, Settings};
+use regatta_service::hub::{Broker, Hub, Place, Settings};
 use regatta_testkit::by_tier;
 use std::{
     collections::VecDeque,
     env,
     net::{Ipv4Addr, SocketAddr},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
     time::{Duration, Instant},
 };
 
@@ -28,6 +31,7 @@ const STEPS: usize = 160;
 const ROOMS: [&str; 2] = ["", "blue"];
 
 struct Node {
+    place: Arc<Simulated>,
     cores: [Core<Joined>; 2],
     mail: [VecDeque<Letter>; 2],
     cable: Option<Cable>,
@@ -43,10 +47,13 @@ struct Member {
 struct World {
     random: Random,
     now: Now,
-    redis: Redis,
-    is_down: bool,
-    /// Connections that hubs have dropped, with what the broker has not read yet.
-    late: Vec<(usize, Vec<u8>)>,
+    servers: Servers,
+    /// Which one is the broker. The other one may not know it.
+    master: usize,
+    is_down: [bool; 2],
+    /// Connections that hubs have dropped: their server, their number there, and what it has not read yet.
+    late: Vec<(usize, usize, Vec<u8>)>,
+    published: Vec<Published>,
     nodes: Vec<Node>,
     members: Vec<Member>,
     fault: Fault,
@@ -56,12 +63,33 @@ struct World {
     seen: [usize; 5],
 }
 
-fn node(number: u64, fault: Fault, now: Now) -> Node {
+/// The server that a hub knows as the broker.
+#[derive(Default)]
+struct Simulated(AtomicUsize);
+
+/// The ports of the servers follow this one.
+const PORT: u16 = 6379;
+
+impl Place for Simulated {
+    fn addresses(&self) -> Result<Vec<SocketAddr>, String> {
+        let port = PORT + self.0.load(Relaxed) as u16;
+        Ok(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, port))])
+    }
+
+    fn has_left(&self, address: SocketAddr) -> Option<String> {
+        let is_other = usize::from(address.port() - PORT) != self.0.load(Relaxed);
+        is_other.then(|| "there is another master".to_owned())
+    }
+}
+
+fn node(number: u64, master: usize, fault: Fault, now: Now) -> Node {
+    let place = Arc::new(Simulated(master.into()));
     let broker = Broker {
         name: "simulated".to_owned(),
-        address: Arc::new(|| Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 6379)))),
+        place: Arc::clone(&place) as Arc<dyn Place>,
         user: None,
         password: None,
+        tls: None,
         prefix: "x".to_owned(),
         node: number,
         secret: number ^ 0x5555_5555,
@@ -77,28 +105,32 @@ fn node(number: u64, fault: Fault, now: Now) -> Node {
         core.set_core(own, 2);
         core
     });
-    Node { cores, mail: Default::default(), cable: None }
+    Node { place, cores, mail: Default::default(), cable: None }
 }
 
 impl World {
     fn new(seed: u64, fault: Fault) -> World {
         let mut random = Random::new(seed);
         let now = Now { instant: Instant::now(), unix_s: 1_000_000_000 };
-        let redis = Redis::new(random.chance(500));
+        let pushes_first = random.chance(500);
+        let mut servers = [Redis::new(pushes_first), Redis::new(pushes_first)];
+        servers[1].is_replica = true;
         let member =
             |_| Member { judge: Judge::default(), place: None, bytes: Vec::new(), is_open: false };
         World {
             nodes: (0..HUBS as u64)
-                .map(|number| node(seed * 99 + number + 1, fault, now))
+                .map(|number| node(seed * 99 + number + 1, 0, fault, now))
                 .collect(),
             members: (0..MEMBERS).map(member).collect(),
-            is_down: false,
+            master: 0,
+            is_down: [false; 2],
             late: Vec::new(),
+            published: Vec::new(),
             count: 1000,
             seen: [0; 5],
             random,
             now,
-            redis,
+            servers,
             fault,
         }
     }
@@ -107,8 +139,9 @@ impl World {
 
     /// The loops of a hub run: letters, timers, and its connection to the broker.
     fn turns(&mut self, at: usize, all: bool) {
-        let World { nodes, redis, random, now, is_down, count, late, .. } = self;
-        let Node { cores, mail, cable } = &mut nodes[at];
+        let World { nodes, servers, random, now, is_down, count, late, .. } = self;
+        servers.iter_mut().for_each(|redis| redis.now = Some(now.instant));
+        let Node { cores, mail, cable, .. } = &mut nodes[at];
         for own in 0..2 {
             let core = &mut cores[own];
             core.turn(*now);
@@ -120,16 +153,19 @@ impl World {
             }
         }
         let core = &mut cores[0];
-        while let Some((conn, _)) = core.next_connect() {
-            if *is_down {
+        while let Some((conn, to)) = core.next_connect() {
+            let server = usize::from(to.port() - PORT);
+            if is_down[server] {
                 lose(core, conn);
             } else {
                 *count += 1;
                 let (number, to_broker) = (*count, Vec::new());
-                *cable = Some(Cable { number, conn, fate: Fate::Works, is_open: false, to_broker });
+                let (fate, is_open) = (Fate::Works, false);
+                *cable = Some(Cable { server, number, conn, fate, is_open, to_broker });
             }
         }
         if let Some(one) = cable {
+            let redis = &mut servers[one.server];
             if !one.is_open && one.fate != Fate::Stalled {
                 one.is_open = true;
                 redis.accepts(one.number);
@@ -150,7 +186,7 @@ impl World {
                     Next::Wait if core.has(one.conn) => break,
                     _ => {
                         core.closed(one.conn);
-                        late.push((one.number, std::mem::take(&mut one.to_broker)));
+                        late.push((one.server, one.number, std::mem::take(&mut one.to_broker)));
                         *cable = None;
                         break;
                     }
@@ -166,7 +202,7 @@ impl World {
     fn cuts(&mut self, at: usize) {
         let Node { cores, cable, .. } = &mut self.nodes[at];
         if let Some(cable) = cable.take() {
-            self.late.push((cable.number, cable.to_broker));
+            self.late.push((cable.server, cable.number, cable.to_broker));
             lose(&mut cores[0], cable.conn);
         }
         self.turns(at, false);
@@ -174,34 +210,50 @@ impl World {
 
     /// The broker reads what was on its way on connections that are gone, or loses it.
     fn reads_late(&mut self, may_wait: bool) {
-        for (number, bytes) in std::mem::take(&mut self.late) {
+        for (server, number, bytes) in std::mem::take(&mut self.late) {
             if may_wait && self.random.chance(700) {
-                self.late.push((number, bytes));
+                self.late.push((server, number, bytes));
                 continue;
             }
-            if !self.is_down && self.random.chance(500) {
-                self.redis.receives(number, &bytes);
+            if !self.is_down[server] && self.random.chance(500) {
+                self.servers[server].receives(number, &bytes);
             }
-            self.redis.closes(number);
+            self.servers[server].closes(number);
         }
     }
 
     fn suffers(&mut self) {
         let at = self.random.below(HUBS);
-        match self.random.weighted(&[5, 4, 6, 3, 2, 2]) {
+        match self.random.weighted(&[5, 4, 6, 3, 2, 2, 3, 6, 2]) {
             0 => self.cuts(at),
             1 => self.becomes(at, Fate::Stalled),
             2 => self.becomes(at, Fate::Works),
             3 => self.becomes(at, Fate::HalfOpen),
-            4 => {
-                self.is_down = !self.is_down;
-                if self.is_down {
-                    (0..HUBS).for_each(|at| self.cuts(at));
-                    self.reads_late(false);
-                }
-            }
-            _ => self.dies(at),
+            4 => self.crashes(),
+            5 => self.dies(at),
+            6 => self.fails_over(),
+            7 => self.nodes[at].place.0.store(self.master, Relaxed),
+            // The old master learns that it is none.
+            _ => self.servers[1 - self.master].is_replica = true,
         }
+    }
+
+    /// A server that works crashes, or one that has crashed works again.
+    fn crashes(&mut self) {
+        let server = self.random.below(2);
+        self.is_down[server] = !self.is_down[server];
+        if self.is_down[server] {
+            let is_at = |node: &Node| node.cable.as_ref().is_some_and(|one| one.server == server);
+            let all: Vec<usize> = (0..HUBS).filter(|at| is_at(&self.nodes[*at])).collect();
+            all.into_iter().for_each(|at| self.cuts(at));
+            self.reads_late(false);
+        }
+    }
+
+    /// The other server becomes the master. The old one does not know it yet, nor do the hubs.
+    fn fails_over(&mut self) {
+        self.master = 1 - self.master;
+        self.servers[self.master].is_replica = false;
     }
 
     fn becomes(&mut self, at: usize, fate: Fate) {
@@ -215,10 +267,12 @@ impl World {
     /// A hub dies, and another one takes its place.
     fn dies(&mut self, at: usize) {
         if let Some(cable) = self.nodes[at].cable.take() {
-            self.late.push((cable.number, cable.to_broker));
+            self.late.push((cable.server, cable.number, cable.to_broker));
         }
         self.count += 1;
-        self.nodes[at] = node(self.count as u64 * 1_000_003, self.fault, self.now);
+        self.nodes[at] = node(self.count as u64 * 1_000_003, self.master, self.fault, self.now);
+        // It might have been the last one at an old master, and cannot announce that it was there.
+        self.published.retain(|one| one.hub != at);
         for who in 0..MEMBERS {
             if self.members[who].place.is_some_and(|(node, ..)| node == at) {
                 self.members[who].place = None;
@@ -243,7 +297,7 @@ impl World {
         let path = if room.is_empty() { "/ws ".to_owned() } else { format!("/ws/{room} ") };
         let opening = String::from_utf8(OPENING.to_vec()).unwrap().replace("/ws ", &path);
         core.received(conn, &mut opening.into_bytes());
-        self.members[who].judge.joins(&self.redis);
+        self.members[who].judge.joins(&self.servers, self.now.instant);
     }
 
     fn leaves(&mut self, who: usize) {
@@ -269,8 +323,8 @@ impl World {
     }
 
     fn reads(&mut self, who: usize) -> Result<(), String> {
-        let Some((at, own, conn)) = self.members[who].place else { return Ok(()) };
-        let core = &mut self.nodes[at].cores[own];
+        let Some((hub, own, conn)) = self.members[who].place else { return Ok(()) };
+        let core = &mut self.nodes[hub].cores[own];
         let Member { judge, bytes, is_open, .. } = &mut self.members[who];
         loop {
             match core.next(conn, &()) {
@@ -294,10 +348,14 @@ impl World {
         while let Some((text, length)) = frame(&bytes[at..]) {
             at += length;
             judge
-                .hears(text, self.now.instant, &self.redis)
+                .hears(text, self.now.instant, &self.servers)
                 .map_err(|why| format!("member {who}: {why}"))?;
         }
         bytes.drain(..at);
+        let room = judge.room().to_owned();
+        let published = judge.published.drain(..);
+        let published = published.map(|payload| Published { room: room.clone(), payload, hub });
+        self.published.extend(published);
         Ok(())
     }
 
@@ -333,7 +391,8 @@ impl World {
 
     /// Nothing bad happens any longer, and everything arrives.
     fn settles(&mut self) -> Result<(), String> {
-        self.is_down = false;
+        self.is_down = [false; 2];
+        self.nodes.iter().for_each(|node| node.place.0.store(self.master, Relaxed));
         self.reads_late(false);
         (0..HUBS).for_each(|at| self.becomes(at, Fate::Works));
         for round in [100, 3] {
@@ -351,7 +410,8 @@ impl World {
                 self.passes(10)?;
             }
         }
-        self.members.iter().try_for_each(|member| member.judge.ends(&self.redis))
+        let ends = |member: &Member| member.judge.ends(&self.servers, self.master, &self.published);
+        self.members.iter().try_for_each(ends)
     }
 }
 
@@ -387,9 +447,14 @@ fn members_get_every_message_once_and_in_one_order_or_a_gap() {
 
 #[test]
 fn planted_faults_are_found() {
-    for fault in
-        [Fault::SilentGap, Fault::NoHeartbeat, Fault::TwoOrders, Fault::Doubled, Fault::Optimistic]
-    {
+    for fault in [
+        Fault::SilentGap,
+        Fault::SilentMove,
+        Fault::NoHeartbeat,
+        Fault::TwoOrders,
+        Fault::Doubled,
+        Fault::Optimistic,
+    ] {
         let found = (0..by_tier(300, 10_000)).find(|seed| play(*seed, fault).is_err());
         assert!(found.is_some(), "{fault:?} is not found");
     }

@@ -1,0 +1,175 @@
+//! The broker of a hub: its URL, where it is (`names`, `sentinels`), as whom a hub connects (`login`), and
+//! how (`tls`).
+
+mod login;
+mod names;
+mod sentinels;
+mod tls;
+mod url;
+
+use anyhow::{bail, ensure};
+use login::Login;
+use regatta_serve::{HubBroker, HubBrokerTls, HubPlace, HubSettings};
+use sentinels::Managed;
+use std::{
+    collections::hash_map::RandomState,
+    hash::{BuildHasher, Hasher},
+    path::Path,
+    sync::Arc,
+};
+use url::{BrokerUrl, Target};
+
+pub use tls::TlsOptions;
+
+/// The prefix of channels, unless another one is given.
+const PREFIX: &str = "regatta";
+/// Maximum length of a prefix, in bytes.
+const LONGEST_PREFIX: usize = 64;
+
+/// The options for a broker.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BrokerOptions<'a> {
+    pub url: &'a str,
+    pub user: Option<&'a str>,
+    pub password: Option<&'a Path>,
+    pub prefix: Option<&'a str>,
+    pub sentinel_user: Option<&'a str>,
+    pub sentinel_password: Option<&'a Path>,
+    pub tls: TlsOptions<'a>,
+}
+
+impl BrokerOptions<'_> {
+    /// The broker that the options name.
+    ///
+    /// # Errors
+    /// Says what is wrong with the URL, the prefix or a file.
+    pub fn read(&self) -> anyhow::Result<HubBroker> {
+        let url = BrokerUrl::read(self.url)?;
+        let prefix = self.prefix.unwrap_or(PREFIX);
+        let is_word = !prefix.is_empty() && prefix.bytes().all(|byte| byte.is_ascii_graphic());
+        ensure!(
+            is_word && prefix.len() <= LONGEST_PREFIX,
+            "--broker-prefix {prefix:?}: expected 1 to {LONGEST_PREFIX} printable ASCII characters without spaces"
+        );
+        let Login { user, password } = Login::read(self.user, self.password)?;
+        let tls = self.tls.read(&url)?;
+        let (name, place) = self.place(url.target, tls.clone())?;
+        Ok(HubBroker {
+            name,
+            place,
+            user,
+            password,
+            tls,
+            prefix: prefix.to_owned(),
+            node: RandomState::new().build_hasher().finish(),
+            secret: RandomState::new().build_hasher().finish(),
+            health: Arc::default(),
+        })
+    }
+
+    /// Where the broker is, and its name for messages.
+    fn place(
+        &self,
+        target: Target,
+        tls: Option<HubBrokerTls>,
+    ) -> anyhow::Result<(String, Arc<dyn HubPlace>)> {
+        let login = Login::read(self.sentinel_user, self.sentinel_password)?;
+        match target {
+            Target::Server(server) => {
+                ensure!(
+                    login.password.is_none(),
+                    "--broker-sentinel-password-file has no use, because the broker is not one of Sentinels; write \
+                     --broker redis+sentinel://HOST:PORT,HOST:PORT,HOST:PORT/MASTER, or leave it out"
+                );
+                Ok((server.to_string(), names::place(server)))
+            }
+            Target::Sentinels(all, master) => {
+                let managed = Managed::new(all, &master, login, tls);
+                Ok((master, Arc::new(managed)))
+            }
+        }
+    }
+}
+
+/// Checks that the settings of a hub are possible with a broker, if it has one.
+///
+/// # Errors
+/// Says which option is not, and why.
+pub fn check_with_broker(settings: &HubSettings) -> anyhow::Result<()> {
+    if settings.broker.is_none() {
+        return Ok(());
+    }
+    if settings.centrifuge {
+        bail!(
+            "--broker and --centrifuge: what a client of Centrifugo's protocol publishes reaches only the members of \
+             its own hub; leave one out"
+        );
+    }
+    let keeps = |kept: Option<usize>| kept.is_some_and(|kept| kept > 0);
+    if settings.limits.history.are_kept() || settings.rooms.iter().any(|rule| keeps(rule.history)) {
+        bail!(
+            "--broker and --history: a hub keeps its history in its own memory, and hubs at one broker would give \
+             the same message different offsets; leave one out"
+        );
+    }
+    if settings.presence || settings.rooms.iter().any(|rule| rule.presence == Some(true)) {
+        bail!(
+            "--broker and --presence: a hub knows only its own members, so it would announce a wrong count; leave \
+             one out"
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broker_has_a_name_and_a_prefix() {
+        for (url, name) in
+            [("redis://[::1]:7000", "[::1]:7000"), ("redis+sentinel://a,b,c/cache", "cache")]
+        {
+            let broker = BrokerOptions { url, ..BrokerOptions::default() }.read().unwrap();
+            assert_eq!((&*broker.name, &*broker.prefix), (name, "regatta"));
+        }
+        for prefix in ["", "a b", "ä", &"x".repeat(65)] {
+            let prefix = Some(prefix);
+            let options = BrokerOptions { url: "redis://a", prefix, ..BrokerOptions::default() };
+            assert!(options.read().is_err(), "{prefix:?}");
+        }
+    }
+
+    #[test]
+    fn options_for_tls_and_the_url_agree() {
+        let ca = Some(Path::new("/no/file"));
+        let (without, with) = (TlsOptions::default(), TlsOptions { ca, ..TlsOptions::default() });
+        let named = TlsOptions { server_name: Some("a b"), ..with };
+        for (url, tls, why) in [
+            ("rediss://a", without, "needs --broker-ca"),
+            ("redis://a", with, "--broker-ca has no use"),
+            ("redis+sentinel://a/m", with, "--broker-ca has no use"),
+            ("rediss+sentinel://a/m", with, "needs --broker-server-name"),
+            ("rediss://a", named, "a b: expected a host name"),
+            ("rediss://a", with, "cannot read /no/file"),
+        ] {
+            let options = BrokerOptions { url, tls, ..BrokerOptions::default() };
+            let error = format!("{:#}", options.read().unwrap_err());
+            assert!(error.contains(why), "{url}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_password_of_sentinels_needs_sentinels() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("password");
+        std::fs::write(&file, "secret").unwrap();
+        let options = BrokerOptions {
+            url: "redis://a",
+            sentinel_password: Some(&file),
+            ..BrokerOptions::default()
+        };
+        let error = options.read().unwrap_err().to_string();
+        assert!(error.contains("--broker-sentinel-password-file has no use"), "{error}");
+    }
+}

@@ -1,0 +1,166 @@
+//! The URL of a broker.
+
+use anyhow::{Context, bail, ensure};
+
+/// The port of Redis and Valkey, and that of their Sentinels, unless the URL has one.
+const PORT: u16 = 6379;
+const SENTINEL_PORT: u16 = 26379;
+
+/// Maximum number of Sentinels. All are asked at once.
+const MOST: usize = 32;
+
+/// What a URL may look like.
+const EXPECTED: &str = "expected redis://HOST:PORT, or redis+sentinel://HOST:PORT,HOST:PORT,HOST:PORT/MASTER, or for TLS \
+                        rediss:// or rediss+sentinel://";
+
+/// A host name or an IP address, and a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    pub host: String,
+    pub port: u16,
+}
+
+/// What a URL says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BrokerUrl {
+    /// All are reached over TLS.
+    pub is_tls: bool,
+    pub target: Target,
+}
+
+/// What a URL names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A server.
+    Server(Server),
+    /// The master of this name, as most of these Sentinels know it.
+    Sentinels(Vec<Server>, String),
+}
+
+impl BrokerUrl {
+    /// Parses a URL.
+    ///
+    /// # Errors
+    /// Says what is wrong with it.
+    pub fn read(url: &str) -> anyhow::Result<BrokerUrl> {
+        read(url).with_context(|| format!("--broker {url}: {EXPECTED}"))
+    }
+}
+
+fn read(url: &str) -> anyhow::Result<BrokerUrl> {
+    let (scheme, rest) = url.split_once("://").context("it has no scheme")?;
+    ensure!(!rest.contains('@'), "a URL is visible to others; use --broker-password-file");
+    let is_tls = scheme.starts_with("rediss");
+    let target = match scheme {
+        "redis" | "rediss" => {
+            let rest = rest.strip_suffix('/').unwrap_or(rest);
+            let has_path = rest.contains(['/', '?', '#']);
+            ensure!(!has_path, "channels are in no database, so the URL has no path");
+            Target::Server(server(rest, PORT)?)
+        }
+        "redis+sentinel" | "rediss+sentinel" => sentinels(rest)?,
+        _ => bail!("another scheme"),
+    };
+    Ok(BrokerUrl { is_tls, target })
+}
+
+fn sentinels(rest: &str) -> anyhow::Result<Target> {
+    let (all, master) =
+        rest.split_once('/').context("the name of the master follows the Sentinels")?;
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+    ensure!(
+        !master.is_empty() && master.bytes().all(is_name),
+        "the name of a master has only letters, digits, `.`, `-` and `_`"
+    );
+    let all = all.split(',').map(|one| server(one, SENTINEL_PORT));
+    let all = all.collect::<anyhow::Result<Vec<Server>>>()?;
+    ensure!(all.len() <= MOST, "at most {MOST} Sentinels are possible");
+    for (place, one) in all.iter().enumerate() {
+        let is_first = !all[..place].contains(one);
+        ensure!(is_first, "the Sentinel {one} is listed twice; each has one vote");
+    }
+    Ok(Target::Sentinels(all, master.to_owned()))
+}
+
+fn server(text: &str, port: u16) -> anyhow::Result<Server> {
+    let (host, given) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((host, "")) => (host, None),
+        Some((host, port)) => (host, Some(port.strip_prefix(':').context("a port")?)),
+        None => match text.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (text, None),
+        },
+    };
+    ensure!(!host.is_empty(), "it has no host");
+    let port = given.map_or(Ok(port), |port| port.parse().context("a port from 1 to 65535"))?;
+    ensure!(port != 0, "a port from 1 to 65535");
+    Ok(Server { host: host.to_owned(), port })
+}
+
+impl std::fmt::Display for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Server { host, port } = self;
+        if host.contains(':') { write!(f, "[{host}]:{port}") } else { write!(f, "{host}:{port}") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(host: &str, port: u16) -> Server {
+        Server { host: host.to_owned(), port }
+    }
+
+    #[test]
+    fn a_url_names_a_server() {
+        for (rest, host, port) in [
+            ("10.0.0.1:6380", "10.0.0.1", 6380),
+            ("broker.example/", "broker.example", 6379),
+            ("[::1]:7000", "::1", 7000),
+            ("[::1]", "::1", 6379),
+        ] {
+            for (scheme, is_tls) in [("redis", false), ("rediss", true)] {
+                let expected = BrokerUrl { is_tls, target: Target::Server(at(host, port)) };
+                assert_eq!(BrokerUrl::read(&format!("{scheme}://{rest}")).unwrap(), expected);
+            }
+        }
+        assert_eq!(at("::1", 7).to_string(), "[::1]:7");
+    }
+
+    #[test]
+    fn a_url_names_sentinels_and_a_master() {
+        for (rest, all) in [
+            ("a/m-1", vec![at("a", 26379)]),
+            ("a:1,[::1]:2,c/m-1", vec![at("a", 1), at("::1", 2), at("c", 26379)]),
+        ] {
+            for (scheme, is_tls) in [("redis", false), ("rediss", true)] {
+                let target = Target::Sentinels(all.clone(), "m-1".to_owned());
+                let url = format!("{scheme}+sentinel://{rest}");
+                assert_eq!(BrokerUrl::read(&url).unwrap(), BrokerUrl { is_tls, target });
+            }
+        }
+    }
+
+    #[test]
+    fn wrong_urls_say_what_to_do() {
+        for (url, why) in [
+            ("localhost:6379", "it has no scheme"),
+            ("http://localhost:6379", "another scheme"),
+            ("redissss://a:1", "another scheme"),
+            ("redis://:secret@a:1", "--broker-password-file"),
+            ("redis://a:1/2", "no path"),
+            ("redis://a:0", "a port from 1 to 65535"),
+            ("redis://a:x", "a port from 1 to 65535"),
+            ("redis://", "it has no host"),
+            ("redis+sentinel://a:1", "the name of the master follows"),
+            ("redis+sentinel://a:1/", "the name of a master"),
+            ("redis+sentinel://a:1/b c", "the name of a master"),
+            ("redis+sentinel://a:1,/m", "it has no host"),
+            ("redis+sentinel://a,a:26379/m", "the Sentinel a:26379 is listed twice"),
+        ] {
+            let error = format!("{:#}", BrokerUrl::read(url).unwrap_err());
+            assert!(error.contains(why) && error.contains("redis://HOST:PORT"), "{error}");
+        }
+    }
+}
