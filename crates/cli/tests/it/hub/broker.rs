@@ -5,6 +5,7 @@ use crate::{
     support::{
         Server,
         hub::{Socket, hear, hub, member_of, metric, page, send},
+        hubs::joined,
         on_models,
         shard::nodes::Node,
         until,
@@ -13,7 +14,6 @@ use crate::{
 use serde_json::{Value, json};
 use std::{
     collections::{BTreeSet, HashMap},
-    net::SocketAddr,
     process::Command,
     sync::{
         Barrier,
@@ -22,15 +22,6 @@ use std::{
     thread,
     time::Duration,
 };
-
-/// Starts a hub at this broker, and waits until it is connected.
-pub fn joined(model: &str, broker: &Node, more: &[&str]) -> (Server, SocketAddr) {
-    let url = format!("redis://{}", broker.addr());
-    let options = [&["--broker", &url, "--cores", "2"], more].concat();
-    let (server, operators) = hub(model, &options);
-    until("the hub is connected", || page(operators, "/ready").0 == 200);
-    (server, operators)
-}
 
 /// A member that has joined: its echo was answered.
 pub fn member(server: &Server, room: &str) -> Socket {

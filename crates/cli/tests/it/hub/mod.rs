@@ -13,6 +13,7 @@ mod killed;
 mod last_delivery;
 mod leaving;
 mod limits;
+mod load_on_nodes;
 mod malformed;
 mod memory;
 mod page;
