@@ -10,6 +10,7 @@ pub mod docs;
 pub mod example;
 pub mod hello;
 pub mod hub;
+pub mod hubs;
 pub mod lab;
 pub mod processes;
 pub mod race;

@@ -50,7 +50,7 @@ pub use counts::tally::Tally;
 pub use error::Error;
 pub use lane::{Compiled, Lane, Over, SliceCounts, SliceDue, SliceLatency, SliceOperation};
 pub use open_loop::open_tally::OpenTally;
-pub use plan::{Plan, Split, Until, WarmUp};
+pub use plan::{Node, Plan, Split, Until, WarmUp};
 pub use processes::{
     Ask, ChildProcesses, Crew, Division, Heard, LoadProcessConfig, Merged, Order, Watch,
     load_process, load_process_dialect, run_by_crew, run_in_processes, wire,

@@ -2,7 +2,7 @@
 
 use crate::{Error, Tls};
 use regatta_record::{Burst, Drive, Machines, Part, Stage};
-use regatta_script::{CompileOptions, Compiled, Destination, Workload};
+use regatta_script::{CompileOptions, Compiled, Destination, Pushes, Workload};
 use serde::{Deserialize, Serialize};
 use std::{net::SocketAddr, path::PathBuf, sync::atomic::AtomicU64, time::Duration};
 
@@ -13,6 +13,10 @@ use std::{net::SocketAddr, path::PathBuf, sync::atomic::AtomicU64, time::Duratio
 pub struct Plan {
     /// The server.
     pub target: SocketAddr,
+    /// Further nodes of the server, which serve the same messages: connections are spread over all nodes, slot
+    /// `n` at node `n` modulo their number, the server itself first. Only where the server pushes messages.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<Node>,
     /// The Unix socket of the server; then `target` is not used. If the server's queue of new connections
     /// is full, connecting fails, and is retried after a pause.
     pub unix: Option<PathBuf>,
@@ -108,6 +112,14 @@ pub struct Plan {
     /// it and continues, on the same connection if the protocol permits that. The load does not compare
     /// the share itself; the caller does. `None`: a wrong reply ends the run, as it must in a race.
     pub tolerates: Option<f64>,
+    /// All connections must get the pushed messages in one order. Otherwise only those of one sender have an
+    /// order.
+    #[serde(default)]
+    pub in_one_order: bool,
+    /// The server may announce that it has lost pushed messages, which is counted apart
+    /// ([`regatta_record::AnnouncedLosses`]). Otherwise that is an error. Not with members that join and leave.
+    #[serde(default)]
+    pub allows_gaps: bool,
     /// Holds back the last byte of a few requests for 50 ms, in the warm-up and after the window. A
     /// reply that arrives before that byte is wrong, because the server cannot know the request yet. Has
     /// no effect with TLS, or without a window of a fixed duration. After the window it applies only to
@@ -128,6 +140,16 @@ pub struct Plan {
     pub machines: Option<Machines>,
     /// Seed of the requests, of the schedule of an open loop, and of most other random choices.
     pub seed: u64,
+}
+
+/// A further node of a server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Node {
+    /// Its address.
+    pub target: SocketAddr,
+    /// The host that requests to it name.
+    pub host: String,
 }
 
 /// How the warm-up before the measured window ends.
@@ -198,6 +220,7 @@ impl Plan {
     pub fn closed(target: SocketAddr, workload: Workload) -> Plan {
         Plan {
             target,
+            nodes: Vec::new(),
             unix: None,
             tls: None,
             workload,
@@ -218,6 +241,8 @@ impl Plan {
             warm_up: WarmUp::Fixed(Duration::ZERO),
             until: Until::Elapsed(Duration::from_secs(1)),
             tolerates: None,
+            in_one_order: false,
+            allows_gaps: false,
             withholds: false,
             draws_sources: false,
             seconds: false,
@@ -305,8 +330,13 @@ impl Plan {
             closes: self.drive.churns(),
             timeout: Some(self.timeout),
         };
+        let own = (!self.nodes.is_empty()).then_some(self.host.as_str());
+        let further = self.nodes.iter().map(|node| node.host.as_str());
+        let hosts: Vec<&str> = own.into_iter().chain(further).collect();
+        let (in_one_order, may_be_lost) = (self.in_one_order, self.allows_gaps);
+        let pushes = Pushes { hosts: &hosts, in_one_order, may_be_lost };
         let (seed, pipeline, machines) = (self.seed, self.pipeline, self.machines.as_ref());
-        let order = CompileOptions { seed, pipeline, place, shared, machines };
+        let order = CompileOptions { seed, pipeline, place, shared, machines, pushes };
         self.workload.compile(&order).map_err(|too_long| Error::Plan(too_long.to_string()))
     }
 
@@ -420,6 +450,7 @@ impl Plan {
         }?;
         self.check_stages()?;
         self.check_machines()?;
+        self.check_pushes()?;
         if shortest == 0 {
             return refuse("the window must last at least 1 ms or 1 request".into());
         }
@@ -435,6 +466,52 @@ impl Plan {
 }
 
 impl Plan {
+    /// The address of the node that a slot is at.
+    pub(crate) fn target_of(&self, slot: usize) -> SocketAddr {
+        match slot % (self.nodes.len() + 1) {
+            0 => self.target,
+            node => self.nodes[node - 1].target,
+        }
+    }
+
+    /// Checks what concerns pushed messages.
+    fn check_pushes(&self) -> Result<(), Error> {
+        let name = self.workload.name();
+        let refuse = |what: String| Err(Error::Plan(what));
+        let is_given = [
+            (!self.nodes.is_empty(), "several nodes"),
+            (self.in_one_order, "one order of the messages"),
+            (self.allows_gaps, "announced losses"),
+        ];
+        let Some((_, what)) = is_given.into_iter().find(|(is_given, _)| *is_given) else {
+            return Ok(());
+        };
+        if !self.workload.is_pushed() || self.workload.cost_per().is_request() {
+            return refuse(format!(
+                "{what}: needs a workload whose messages are pushed to all members, e.g. hub; this load runs \
+                 {name}"
+            ));
+        }
+        if self.drive.churns() {
+            return refuse(format!(
+                "{what}: needs members that stay, not a connection per request"
+            ));
+        }
+        if self.unix.is_some() && !self.nodes.is_empty() {
+            return refuse("several nodes: a Unix socket belongs to one".into());
+        }
+        if self.machines.is_some() {
+            return refuse(format!("{what}: not with a load from several machines"));
+        }
+        if self.allows_gaps && (self.passing > 0 || self.tolerates.is_some()) {
+            return refuse(
+                "announced losses: not with members that join and leave, or with tolerated errors"
+                    .into(),
+            );
+        }
+        Ok(())
+    }
+
     /// Checks that the members of a hub on several machines all stay. Broadcasts to one that leaves could
     /// only be counted by a clock that all machines share.
     fn check_machines(&self) -> Result<(), Error> {

@@ -42,6 +42,7 @@ pub use counting::{
     counts::{HistogramReader, HistogramSum, SparseHistogram},
     errors::{Errors, Exchange, Mismatch},
     latency::{HistogramError, Latency, decode_histogram, encode_histogram},
+    losses::AnnouncedLosses,
     operation::{Operation, OperationCounted, RoundOperation},
     second::SecondCounted,
 };

@@ -5,7 +5,7 @@
 //! The load is generic over its dialect, so there is no dynamic dispatch while it runs.
 
 use crate::{cursor::Cursor, script::Script, time::Nanos};
-use regatta_record::{AcrossSeen, Exchange, Operation, Verified};
+use regatta_record::{AcrossSeen, AnnouncedLosses, Exchange, Operation, Verified};
 
 /// A workload compiled for a protocol.
 pub trait Dialect: Sync {
@@ -298,6 +298,12 @@ pub trait Dialect: Sync {
     /// far; `None` if there are none ([`crate::CompileOptions::machines`]). The leader of the load
     /// compares it with what those on the other machines sent and received.
     fn across(&self) -> Option<AcrossSeen> {
+        None
+    }
+
+    /// What the server announced as lost so far to the connections of this process; `None` if that is an error
+    /// ([`crate::Pushes::may_be_lost`]).
+    fn announced(&self) -> Option<AnnouncedLosses> {
         None
     }
 

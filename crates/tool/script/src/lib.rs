@@ -29,8 +29,8 @@ pub use dialects::{Compiled, TooLong, Visitor, Workload};
 pub use exact::Exact;
 pub use greeting::Greeting;
 pub use protocol::{
-    Asks, Canned, CompileOptions, Destination, Protocol, ProtocolInfo, Sample, Scheme, Speech,
-    Version,
+    Asks, Canned, CompileOptions, Destination, Protocol, ProtocolInfo, Pushes, Sample, Scheme,
+    Speech, Version,
 };
 pub use readiness_probe::{Answer, ReadinessProbe};
 pub use regatta_record::Operation;

@@ -208,6 +208,22 @@ pub struct CompileOptions<'a> {
     pub shared: Option<&'static [AtomicU64]>,
     /// The machines of the load, if there are several and their connections must know of each other.
     pub machines: Option<&'a Machines>,
+    /// What is promised about messages that the server pushes.
+    pub pushes: Pushes<'a>,
+}
+
+/// What is promised about the messages that a server pushes, and the nodes of the server.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pushes<'a> {
+    /// The host of each node, as written in its URL: the connection in slot `n` is at node
+    /// `n % hosts.len()`. Empty: there is one, [`Destination::host`].
+    pub hosts: &'a [&'a str],
+    /// All connections must get the messages in one order. Otherwise only those of one sender have an
+    /// order.
+    pub in_one_order: bool,
+    /// The server may announce that messages are lost, where the protocol has such an announcement. It is
+    /// counted ([`crate::Dialect::announced`]). Otherwise it is an error.
+    pub may_be_lost: bool,
 }
 
 /// What the requests address, and the parts of requests that depend on the plan.

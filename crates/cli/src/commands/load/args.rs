@@ -58,6 +58,7 @@ use std::{
   regatta load ws://127.0.0.1:8080/ws -c 1000 --in-flight 4
   regatta load ws://127.0.0.1:8080/ws -c 1000 --in-flight 4 --passing 50
   regatta load ws://127.0.0.1:8080/ -c 1000 --in-flight 4 --adapter nats
+  regatta load ws://10.0.0.5:8080/ws ws://10.0.0.6:8080/ws --one-order
   regatta load http://127.0.0.1:8080/ --slow headers -c 5000 -d 30s
   regatta load http://10.0.0.5:8080/ -c 4000 --on gen1,gen2 --deploy
   regatta load http://10.0.0.5:8080/ -c 4000 --on gen1,gen2 --fleet leader.toml
@@ -80,6 +81,10 @@ open, a load process failed, or a machine of --on is absent or was lost; 130 aft
 pub struct LoadArgs {
     #[arg(help = format!("The server to load: {}", url::forms()))]
     pub url: String,
+    /// Further nodes of the same hub: URLs with the same path. The members are spread over all nodes, and each
+    /// must get every broadcast, also those of members at other nodes. Not with --on
+    #[arg(value_name = "NODE_URL", conflicts_with_all = ["slow", "on", "unix_socket"])]
+    pub nodes: Vec<String>,
     #[command(flatten)]
     pub connect: ConnectArgs,
     /// Number of open connections
@@ -186,6 +191,15 @@ pub struct LoadArgs {
     /// one load process
     #[arg(long, conflicts_with = "slow")]
     pub verify: bool,
+    /// Of a hub: all members must get all broadcasts in one order, also on several nodes. Without it, only
+    /// those of one sender have an order, because many servers promise no more
+    #[arg(long, conflicts_with_all = ["slow", "on"])]
+    pub one_order: bool,
+    /// Of a hub with a broker: count what it announces as lost, instead of failing: a gap, and broadcasts
+    /// whose result says that they are not published, or that this is not known. A delivery that is missing
+    /// without an announcement is still an error
+    #[arg(long, conflicts_with_all = ["slow", "on", "passing", "tolerate", "adapter"])]
+    pub allow_gaps: bool,
     /// Request headers of hello and hash: varied as those of real users (default), or identical
     #[arg(long, value_name = "varied|identical", requires = "workload")]
     pub heads: Option<Heads>,

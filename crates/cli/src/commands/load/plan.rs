@@ -1,6 +1,11 @@
 //! The plan of a load, from the options of `regatta load`.
 
-use super::{agents, args::LoadArgs, cpus, target::url};
+use super::{
+    agents,
+    args::LoadArgs,
+    cpus,
+    target::{nodes::nodes, url},
+};
 use crate::output;
 use anyhow::{Context, bail};
 use regatta_load::{LoadProcessConfig, Plan, Until, WarmUp};
@@ -56,8 +61,10 @@ pub fn plan(args: &LoadArgs, processes: &LoadProcessConfig) -> anyhow::Result<Pl
     let target = url::Target::at(&args.url, args.workload.as_ref(), &args.connect)?;
     let target = args.http.applied(target, args.workload.as_ref())?;
     let target = args.grpc.applied(target, args.workload.as_ref())?;
+    let nodes = nodes(&args.nodes, &target, &args.connect)?;
     let plan = Plan {
         target: target.address,
+        nodes,
         unix: target.unix.clone(),
         tls: args.tls.of(&target)?,
         workload: verified(
@@ -89,6 +96,8 @@ pub fn plan(args: &LoadArgs, processes: &LoadProcessConfig) -> anyhow::Result<Pl
             (None, None) => Until::Elapsed(args.duration),
         },
         tolerates: args.tolerated(),
+        in_one_order: args.one_order,
+        allows_gaps: args.allow_gaps,
         withholds: false,
         draws_sources: false,
         seconds: true,

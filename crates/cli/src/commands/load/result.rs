@@ -81,6 +81,7 @@ pub fn result(
         first_unfinished: tally.first_unfinished.clone(),
         settling: None,
         verified: tally.verified,
+        announced: tally.announced,
         thresholds: Vec::new(),
         stages: stages::results(plan, tally, server),
         verdict: server.judge(plan, tally, spent),

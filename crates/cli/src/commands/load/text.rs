@@ -7,8 +7,8 @@ use super::{
 };
 use indicatif::HumanCount;
 use regatta_record::{
-    Burst, Figure, Latency, LoadOperation, LoadResult, TlsSpoken, Unseen, Verified,
-    decode_histogram,
+    AnnouncedLosses, Burst, Figure, Latency, LoadOperation, LoadResult, TlsSpoken, Unseen,
+    Verified, decode_histogram,
 };
 use regatta_report::{chart, warm_up_in_words};
 use std::{collections::BTreeMap, fmt::Write};
@@ -32,7 +32,7 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
         (None, 1) => String::new(),
         (None, n) => format!(" · from {n} processes"),
     };
-    line("load", format!("{} · {} · {}{from}", args.url, workload, shape(args)));
+    line("load", format!("{} · {} · {}{from}", urls(args), workload, shape(args)));
     if let Some(TlsSpoken { version, cipher, checked }) = &result.tls {
         let check = if *checked { "certificate checked" } else { "certificate not checked" };
         line("TLS", format!("{version}, {cipher}, {check}"));
@@ -134,6 +134,9 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
     if let Some(verified) = result.verified {
         line("verified", verified_in_words(verified));
     }
+    if let Some(announced) = result.announced {
+        losses_in_words(announced).into_iter().for_each(|words| line("announced", words));
+    }
     for threshold in threshold::lines(&args.fail_if, &result.thresholds) {
         line("fail if", threshold);
     }
@@ -147,6 +150,11 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
         text += &agents::table(agents, result.duration_s, &result.verdict);
     }
     text
+}
+
+/// The server, with its further nodes.
+fn urls(args: &LoadArgs) -> String {
+    [&args.url].into_iter().chain(&args.nodes).map(String::as_str).collect::<Vec<_>>().join(" + ")
 }
 
 /// The shape of the load, e.g. `64 connections, × 16`.
@@ -182,6 +190,20 @@ fn verified_in_words(Verified { operations, keys, beyond }: Verified) -> String 
         n => format!("; the last {} were not checked (limit reached)", HumanCount(n)),
     };
     format!("{} operations on {} keys{beyond}", HumanCount(operations), HumanCount(keys))
+}
+
+/// What the server announced as lost.
+fn losses_in_words(losses: AnnouncedLosses) -> Vec<String> {
+    if losses == AnnouncedLosses::default() {
+        return vec!["no losses".into()];
+    }
+    let AnnouncedLosses { gaps, missed, not_published, unknown } = losses;
+    let [gaps, missed, not_published, unknown] =
+        [gaps, missed, not_published, unknown].map(HumanCount);
+    vec![
+        format!("{gaps} gaps; {missed} deliveries missed before them"),
+        format!("{not_published} broadcasts not published; {unknown} perhaps not published"),
+    ]
 }
 
 /// A kind of error in words, for this number of errors.

@@ -8,26 +8,14 @@ use crate::{
     support::{
         Server,
         hub::{Socket, hear, hub, member_of, metric, page, send},
+        hubs::joined,
         on_models,
         shard::nodes::Node,
         until,
     },
 };
 use serde_json::{Value, json};
-use std::{collections::BTreeSet, net::SocketAddr, process::Command, thread, time::Duration};
-
-/// Starts a hub at this broker, and waits until it is connected.
-pub fn joined(model: &str, broker: &Node, more: &[&str]) -> (Server, SocketAddr) {
-    joined_at(model, &format!("redis://{}", broker.addr()), more)
-}
-
-/// The same, at the broker of this URL.
-pub fn joined_at(model: &str, url: &str, more: &[&str]) -> (Server, SocketAddr) {
-    let options = [&["--broker", url, "--cores", "2"], more].concat();
-    let (server, operators) = hub(model, &options);
-    until("the hub is connected", || page(operators, "/ready").0 == 200);
-    (server, operators)
-}
+use std::{collections::BTreeSet, process::Command, thread, time::Duration};
 
 /// A member that has joined: its echo was answered.
 pub fn member(server: &Server, room: &str) -> Socket {

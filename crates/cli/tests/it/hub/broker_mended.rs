@@ -3,10 +3,11 @@
 use crate::{
     hub::{
         api::{call, files},
-        broker::{joined, member},
+        broker::member,
     },
     support::{
         hub::{hear, hub, metric, page, send},
+        hubs::joined,
         shard::nodes::Node,
         until,
     },

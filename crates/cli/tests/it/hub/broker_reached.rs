@@ -1,10 +1,11 @@
 //! How a hub reaches its broker: passwords that change, and TLS.
 
 use crate::{
-    hub::broker::{joined, joined_at, member},
+    hub::broker::member,
     support::{
         Server,
         hub::{hear, hub, metric, send},
+        hubs::{joined, joined_at},
         on_models,
         shard::{
             nodes::Node,

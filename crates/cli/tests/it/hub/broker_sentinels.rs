@@ -2,12 +2,13 @@
 
 use crate::{
     hub::{
-        broker::{joined_at, member},
+        broker::member,
         talk::{Sender, all_talk, check_all},
     },
     support::{
         Server,
         hub::{Socket, hear, hub, metric, page, send},
+        hubs::joined_at,
         shard::{client::Client, nodes::Node, sentinel::Park},
         until,
     },

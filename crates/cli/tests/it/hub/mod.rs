@@ -15,6 +15,7 @@ mod killed;
 mod last_delivery;
 mod leaving;
 mod limits;
+mod load_on_nodes;
 mod malformed;
 mod memory;
 mod page;

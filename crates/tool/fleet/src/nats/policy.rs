@@ -81,6 +81,9 @@ impl Policy {
         if plan.unix.is_some() {
             return Err("a Unix socket is no target of this agent: it loads only --targets".into());
         }
+        if !plan.nodes.is_empty() {
+            return Err("a server with several nodes cannot be loaded by agents".into());
+        }
         match self.targets.iter().any(|targets| targets.contain(plan.target)) {
             true => Ok(()),
             false => {

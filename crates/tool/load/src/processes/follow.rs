@@ -135,6 +135,7 @@ impl Visitor for Run<'_> {
         if let Some(across) = &mut counted.across {
             across.seen = dialect.across().unwrap_or_default();
         }
+        counted.announced = dialect.announced();
         (counted.first_wrong, counted.tls) = (shared.first_wrong(), shared.spoken());
         if let Some(gatherer) = gatherer {
             gatherer.add_to(&mut counted.histogram);

@@ -10,7 +10,7 @@
 
 use crate::Plan;
 use rand::{Rng, SeedableRng, rngs::SmallRng};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// Number of connections per address. It leaves some ports for other uses.
 const PER_ADDRESS: usize = 25_000;
@@ -31,8 +31,8 @@ impl Sources {
     /// `thread` makes threads start at different addresses.
     pub fn new(plan: &Plan, churn: bool, thread: usize) -> Self {
         let tcp = plan.unix.is_none();
-        let loopback =
-            tcp && matches!(plan.target.ip(), IpAddr::V4(address) if address.is_loopback());
+        let is_loopback = |target: SocketAddr| matches!(target.ip(), IpAddr::V4(address) if address.is_loopback());
+        let loopback = tcp && (0..=plan.nodes.len()).all(|node| is_loopback(plan.target_of(node)));
         let mut random = SmallRng::seed_from_u64(plan.seed);
         // Never 127.0.0.0/24.
         let drawn = plan.draws_sources.then(|| random.random_range(1..=u16::MAX).to_be_bytes());

@@ -23,7 +23,7 @@ use drip::{After, Drip};
 use hdrhistogram::Histogram;
 pub use plan::SlowPlan;
 use probe::Probe;
-use regatta_script::{CompileOptions, Destination, Dialect, Visitor};
+use regatta_script::{CompileOptions, Destination, Dialect, Pushes, Visitor};
 use std::{
     collections::BTreeMap,
     sync::atomic::{AtomicBool, Ordering::Relaxed},
@@ -92,6 +92,7 @@ pub fn run_slow(
         place,
         shared: None,
         machines: None,
+        pushes: Pushes::default(),
     });
     let compiled = compiled.map_err(|too_long| Error::Plan(too_long.to_string()))?;
     Ok(compiled.visit(Run { plan, poller, progress, stop }))

@@ -12,7 +12,7 @@ use crate::{
         warm::WarmUpObserver,
     },
     results::events::Events,
-    site::start::{STOP_WITHIN, Start, Started, start},
+    site::start::{Addresses, STOP_WITHIN, Start, Started, start},
 };
 use regatta_fleet::{AgentRun, Fleet, FleetRun, Void};
 use regatta_host::{Aside, Memory, Meter, ObservedProcesses, Spent, UsageWindow, spent_together};
@@ -207,14 +207,17 @@ impl<'a> Ready<'a> {
             Server::Starts { context, entrant, shape } => {
                 events.emit(Happened::PhaseStarted { phase: Phase::Starting });
                 let here = context.here();
-                let Started { mut roles, port, run: _run } = match start(here, entrant, *shape)? {
+                let started = match start(here, entrant, *shape)? {
                     Start::Ready(started) => *started,
                     Start::Failed { because } => return Err(CapacityError::NotStarted(because)),
                     Start::Interrupted => return Ok(None),
                 };
-                let target = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+                let Started { mut roles, port, nodes, run: _run } = started;
+                let addresses = Addresses::at(Ipv4Addr::LOCALHOST.into(), port, &nodes);
+                let (target, nodes) =
+                    (addresses.own, addresses.further(|target| target.to_string()));
                 let path = entrant.contender.manifest.path.clone();
-                let plan = Plan { target, host: target.to_string(), path, ..plan };
+                let plan = Plan { target, nodes, host: target.to_string(), path, ..plan };
                 let cpus = roles.cpus();
                 let shared = |cpu: &u32| cpus.contains(cpu);
                 let aside = Aside::of(&cpus, &plan.cpus);

@@ -2,6 +2,7 @@
 
 use regatta_host::Ready;
 use regatta_record::RoleUsage;
+use regatta_script::Workload;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -20,6 +21,10 @@ pub struct Backend {
     /// Number of its processes, at most 64. Absent: 1.
     #[serde(default = "one")]
     pub count: u32,
+    /// Its processes are further nodes of the contender: the load spreads its connections over the contender and all
+    /// of them. They run on the CPUs of the contender, and get its `{host}`. Only for hubs.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub node: bool,
     /// The CPUs of its processes. Absent: the CPUs that neither the contender nor the load uses; if
     /// there are none, those of the contender.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -36,12 +41,29 @@ fn one() -> u32 {
     1
 }
 
+fn is_false(is: &bool) -> bool {
+    !is
+}
+
 impl Backend {
     /// Maximum number of processes of one backend.
     pub const MOST: u32 = 64;
 
     /// Checks the backends of `contender`. The error is a sentence.
-    pub(crate) fn check_all(contender: &str, backends: &[Backend]) -> Result<(), String> {
+    pub(crate) fn check_all(
+        contender: &str,
+        workloads: &[String],
+        backends: &[Backend],
+    ) -> Result<(), String> {
+        let is_hub = |name: &String| Workload::parse(name).is_some_and(|one| one.is_pushed());
+        if let Some(node) = backends.iter().find(|backend| backend.node)
+            && let Some(other) = workloads.iter().find(|name| !is_hub(name))
+        {
+            return Err(format!(
+                "the backend {} of {contender} is a node, and {contender} serves {other}: only hubs have nodes",
+                node.name
+            ));
+        }
         for (nth, backend) in backends.iter().enumerate() {
             let name = &backend.name;
             if backends[..nth].iter().any(|other| other.name == *name) {
@@ -131,6 +153,7 @@ mod tests {
             (format!("{app}count = 65\n"), "from 1 to 64"),
             (format!("{app}config = ['a.conf']\n"), "must end in .in"),
             (format!("{app}readi = 'tcp'\n"), "unknown field `readi`"),
+            (format!("{app}node = true\n"), "front serves hello: only hubs have nodes"),
         ] {
             let error = parse(&text).unwrap_err();
             assert!(error.contains(expected), "{error:?} should contain {expected:?}");

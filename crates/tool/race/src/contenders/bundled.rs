@@ -1,7 +1,7 @@
 //! The races that come with the program.
 
 /// Their names and their files.
-pub(crate) const RACES: [(&str, &str); 18] = [
+pub(crate) const RACES: [(&str, &str); 19] = [
     ("quick", include_str!("../../../../../races/quick.toml")),
     ("double", include_str!("../../../../../races/double.toml")),
     ("models", include_str!("../../../../../races/models.toml")),
@@ -14,6 +14,7 @@ pub(crate) const RACES: [(&str, &str); 18] = [
     ("hub", include_str!("../../../../../races/hub.toml")),
     ("hub-echo", include_str!("../../../../../races/hub-echo.toml")),
     ("hub-slow", include_str!("../../../../../races/hub-slow.toml")),
+    ("hub-nodes", include_str!("../../../../../races/hub-nodes.toml")),
     ("shard", include_str!("../../../../../races/shard.toml")),
     ("shard-mset-10", include_str!("../../../../../races/shard-mset-10.toml")),
     ("shard-mset-100", include_str!("../../../../../races/shard-mset-100.toml")),

@@ -69,7 +69,12 @@ impl Contender {
         cpus: &RoleCpus<'_>,
     ) -> Result<RoleLaunch, ContenderError> {
         let Backend { name: role, start, env, config, ready, .. } = backend;
-        let cpus = if backend.cpus.is_empty() { cpus.backends } else { &backend.cpus };
+        let cpus = match (&backend.cpus[..], backend.node) {
+            ([], true) => cpus.server,
+            ([], false) => cpus.backends,
+            (own, _) => own,
+        };
+        let host = if backend.node { values.host } else { Ipv4Addr::LOCALHOST.into() };
         let mut launches = Vec::new();
         for (&port, instance) in ports.iter().zip(1..) {
             let run = values.home.join(format!("{role}-{instance}"));
@@ -79,14 +84,7 @@ impl Contender {
                 _ => format!("{name}'s backend {role} {instance}"),
             };
             let (run, instance) = (run.as_path(), Some(instance));
-            let own = Values {
-                host: Ipv4Addr::LOCALHOST.into(),
-                port,
-                run,
-                instance,
-                cores: cpus.len(),
-                ..*values
-            };
+            let own = Values { host, port, run, instance, cores: cpus.len(), ..*values };
             launches.push(self.launch(
                 How { name, start, env, config, image: None },
                 &own,

@@ -2,6 +2,7 @@
 
 use crate::{
     ask::entrant::Entrant, ask::host_name::HOST, contenders::adapter::Adapter, driving::reply_seen,
+    site::start::Addresses,
 };
 use regatta_host::what_is_spoken;
 use regatta_load::{Drive, Plan, Until, WarmUp};
@@ -23,11 +24,11 @@ pub(crate) fn spoken(plan: &Plan, is_doubtful: bool) -> Option<String> {
     is_doubtful.then(|| what_is_spoken(plan.target, &plan.workload, plan.path.as_deref())).flatten()
 }
 
-/// Returns the plan of a load of a race against a contender at `target`, as the contender is to be loaded.
+/// Returns the plan of a load of a race against a contender at `addresses`, as the contender is to be loaded.
 pub(crate) fn plan_against(
     asked: &Asked,
     entrant: &Entrant,
-    target: SocketAddr,
+    addresses: &Addresses,
     load: LoadShape,
     seed: u64,
 ) -> Plan {
@@ -38,7 +39,9 @@ pub(crate) fn plan_against(
     let is_null = adapter.is_some_and(Adapter::is_null) || entrant.name == NULL;
     let withholds =
         !is_null && (asked.workload_file.is_none() || reply_seen::is_only_request(entrant));
-    Plan { path, withholds, ..plan(asked, entrant.speaks_under(load.n), target, load, seed) }
+    let nodes = addresses.further(|_| HOST.to_owned());
+    let plan = plan(asked, entrant.speaks_under(load.n), addresses.own, load, seed);
+    Plan { path, withholds, nodes, ..plan }
 }
 
 /// Returns the measured window of a load.

@@ -99,7 +99,7 @@ impl<'a> UnderWay<'a, '_> {
         let (context, Trial { pass, entrant, load, seed }) = (self.context, self.trial);
         let asked = context.asked;
         let observes = matches!(warm, Warm::See(..));
-        let plan = plan_against(asked, entrant, hosted.address(), load, seed);
+        let plan = plan_against(asked, entrant, hosted.addresses(), load, seed);
         let usual = Duration::from_secs_f64(asked.warm_up_s);
         let (warm_up, until) = (warm.up(usual), warm.until(plan.until));
         let plan = Plan { warm_up, until, ..plan };

@@ -258,7 +258,7 @@ impl<'a, 'e> Stand<'a, 'e> {
         if let Some(because) = entrant.cannot_hold(load) {
             return Ok(Err(Outcome::CannotHold { because }));
         }
-        let plan = plan_against(asked, entrant, alive.hosted.address(), load, self.seed);
+        let plan = plan_against(asked, entrant, alive.hosted.addresses(), load, self.seed);
         // One set of requests serves all contenders and lives.
         let withholds = plan.withholds && self.life.is_multiple_of(WITHHOLDS_EVERY);
         let plan = Load { seed: asked.seed, withholds, ..plan };

@@ -136,10 +136,10 @@ impl AgentSite {
         Ok(match started {
             Start::Ready(started) => {
                 self.started += 1;
-                let port = started.port;
+                let (port, nodes) = (started.port, started.nodes.clone());
                 let held = Held::new(name, *started).reached_at(*host);
                 self.contenders.insert(self.started, held);
-                FromSite::Started { contender: self.started, port }
+                FromSite::Started { contender: self.started, port, nodes }
             }
             Start::Failed { because } => FromSite::NotStarted { because },
             Start::Interrupted => FromSite::Interrupted,

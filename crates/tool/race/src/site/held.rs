@@ -32,7 +32,7 @@ pub(crate) struct Held {
 impl Held {
     /// Takes a contender that was started.
     pub fn new(name: &str, started: Started) -> Held {
-        let Started { roles, run: _run, port: _ } = started;
+        let Started { roles, run: _run, .. } = started;
         let (freezer, meters) = (Some(Freezer::of(&roles)), meters(&roles));
         let (readings, served, roles) = (None, None, Some(roles));
         let (machine, since) = (MachineMeter::default(), Instant::now());

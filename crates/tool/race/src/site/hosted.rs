@@ -10,7 +10,7 @@ use crate::{
         ends::{Deaths, Stopped},
         held::Held,
         server::Server,
-        start::{Start, StartHere, Started, start},
+        start::{Addresses, Start, StartHere, Started, start},
         wire::{Answer, Ask, Observed, Reading},
     },
 };
@@ -24,7 +24,7 @@ use std::{
 
 /// A contender that was started. Dropping it kills its processes.
 pub(crate) struct Hosted<'a> {
-    address: SocketAddr,
+    addresses: Addresses,
     place: Place<'a>,
 }
 
@@ -93,7 +93,8 @@ impl<'a> Hosted<'a> {
         };
         Ok(match server.start(&entrant.name, load)? {
             Start::Ready(started) => {
-                let (number, address) = *started;
+                let (number, addresses) = *started;
+                let address = addresses.own;
                 let place = Elsewhere {
                     server,
                     number,
@@ -104,7 +105,7 @@ impl<'a> Hosted<'a> {
                     network: NetworkUse::default(),
                     is_stopped: false,
                 };
-                let mut hosted = Hosted { address, place: Place::There(Box::new(place)) };
+                let mut hosted = Hosted { addresses, place: Place::There(Box::new(place)) };
                 if let Err(error) = reach(address)
                     && hosted.deaths().server.is_none()
                 {
@@ -118,13 +119,18 @@ impl<'a> Hosted<'a> {
     }
 
     fn here(entrant: &Entrant, started: Started) -> Hosted<'a> {
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, started.port));
-        Hosted { address, place: Place::Here(Box::new(Held::new(&entrant.name, started))) }
+        let addresses = Addresses::at(Ipv4Addr::LOCALHOST.into(), started.port, &started.nodes);
+        Hosted { addresses, place: Place::Here(Box::new(Held::new(&entrant.name, started))) }
     }
 
     /// The address at which a load reaches it.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.addresses.own
+    }
+
+    /// The same, with those of its further nodes.
+    pub fn addresses(&self) -> &Addresses {
+        &self.addresses
     }
 
     /// Whether it can be frozen: not if it ran before the race.

@@ -4,14 +4,14 @@ use crate::{
     machine_error::MachineError,
     site::{
         boot::is_here,
-        start::Start,
+        start::{Addresses, Start},
         wire::{Answer, Ask, FromSite, ToSite},
     },
 };
 use regatta_fleet::{Error, RemoteSite};
 use regatta_record::{Asked, Fingerprint, LoadShape, MachineUse, ServerMachine};
 use std::{
-    net::{IpAddr, SocketAddr},
+    net::IpAddr,
     sync::{
         OnceLock,
         atomic::{AtomicBool, Ordering},
@@ -151,7 +151,7 @@ impl Server {
         &self,
         entrant: &str,
         load: LoadShape,
-    ) -> Result<Start<(u32, SocketAddr)>, MachineError> {
+    ) -> Result<Start<(u32, Addresses)>, MachineError> {
         let start = ToSite::Start { entrant: entrant.to_owned(), load };
         let ask = serde_json::to_value(start).map_err(|_| self.nonsense())?;
         let answer = match self.site.ask_until_stopped(ask) {
@@ -160,8 +160,8 @@ impl Server {
         };
         let Some(address) = self.address.get() else { return Err(self.nonsense()) };
         match serde_json::from_value(answer) {
-            Ok(FromSite::Started { contender, port }) => {
-                Ok(Start::Ready(Box::new((contender, SocketAddr::from((*address, port))))))
+            Ok(FromSite::Started { contender, port, nodes }) => {
+                Ok(Start::Ready(Box::new((contender, Addresses::at(*address, port, &nodes)))))
             }
             Ok(FromSite::NotStarted { because }) => Ok(Start::Failed { because }),
             Ok(FromSite::Interrupted) => Ok(Start::Interrupted),

@@ -7,11 +7,12 @@ use crate::{
     machine_error::MachineError,
 };
 use regatta_host::{NotStarted, Roles, free_port, is_taken};
+use regatta_load::Node;
 use regatta_record::{Asked, LoadShape, RunningServer};
 use std::{
     fs::{self, Permissions},
     io,
-    net::IpAddr,
+    net::{IpAddr, SocketAddr},
     os::unix::fs::PermissionsExt,
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
@@ -47,7 +48,31 @@ pub(crate) enum Start<T> {
 pub(crate) struct Started {
     pub roles: Roles,
     pub port: u16,
+    /// The ports of its further nodes.
+    pub nodes: Vec<u16>,
     pub run: TempDir,
+}
+
+/// The addresses at which a load reaches a contender.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Addresses {
+    pub own: SocketAddr,
+    /// Those of its further nodes.
+    pub nodes: Vec<SocketAddr>,
+}
+
+impl Addresses {
+    /// The addresses of these ports at `host`.
+    pub fn at(host: IpAddr, port: u16, nodes: &[u16]) -> Addresses {
+        let of = |port: &u16| SocketAddr::from((host, *port));
+        Addresses { own: of(&port), nodes: nodes.iter().map(of).collect() }
+    }
+
+    /// The further nodes as a load has them; in requests they have this host.
+    pub fn further(&self, host: impl Fn(SocketAddr) -> String) -> Vec<Node> {
+        let node = |target: &SocketAddr| Node { target: *target, host: host(*target) };
+        self.nodes.iter().map(node).collect()
+    }
 }
 
 /// Starts a contender. If another program takes the port first, that is not the contender's fault:
@@ -89,7 +114,8 @@ pub(crate) fn start(
 fn attach(server: &RunningServer, name: &str) -> Result<Start<Started>, MachineError> {
     Ok(match Roles::attach(server) {
         Ok(roles) => {
-            Start::Ready(Box::new(Started { roles, port: server.port, run: new_folder()? }))
+            let (port, nodes, run) = (server.port, Vec::new(), new_folder()?);
+            Start::Ready(Box::new(Started { roles, port, nodes, run }))
         }
         Err(error) => Start::Failed { because: format!("{name}: {error}") },
     })
@@ -119,9 +145,12 @@ fn start_on(
             return Ok(Start::Failed { because: format!("{}: {error}", entrant.name) });
         }
     };
+    let of_manifest = entrant.contender.manifest.backends.iter().zip(backends);
+    let nodes = of_manifest.filter(|(backend, _)| backend.node);
+    let nodes = nodes.flat_map(|(_, ports)| ports.ports.iter().copied()).collect();
     let go_on = || !how.stop.load(Ordering::Relaxed);
     Ok(match Roles::start(how.binary, &launches, READY_WITHIN, STOP_WITHIN, &go_on) {
-        Ok(roles) => Start::Ready(Box::new(Started { roles, port, run })),
+        Ok(roles) => Start::Ready(Box::new(Started { roles, port, nodes, run })),
         Err(NotStarted::Interrupted) => Start::Interrupted,
         Err(error) => Start::Failed { because: error.to_string() },
     })

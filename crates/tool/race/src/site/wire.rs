@@ -131,8 +131,8 @@ pub(crate) enum FromSite {
     Settings { changed: Option<String> },
     /// `None`: not known.
     Machine { used: Option<MachineUse> },
-    /// The contender is ready; its number and port.
-    Started { contender: u32, port: u16 },
+    /// The contender is ready; its number, its port, and those of its further nodes.
+    Started { contender: u32, port: u16, nodes: Vec<u16> },
     /// It did not become ready: a sentence.
     NotStarted { because: String },
     /// The start was interrupted.

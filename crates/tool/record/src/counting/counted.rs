@@ -3,8 +3,8 @@
 //! clock readings, so the clocks of the processes may differ.
 
 use crate::{
-    AcrossCounted, ArrivalsSeen, Errors, Exchange, FORMAT, Mismatch, Operation, OperationCounted,
-    counting::hdr,
+    AcrossCounted, AnnouncedLosses, ArrivalsSeen, Errors, Exchange, FORMAT, Mismatch, Operation,
+    OperationCounted, counting::hdr,
 };
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -62,6 +62,9 @@ pub struct Counted {
     /// What members sent to other machines and received from them. Absent: there are no other machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub across: Option<Box<AcrossCounted>>,
+    /// What the server announced as lost. Absent: the load does not permit that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub announced: Option<AnnouncedLosses>,
     /// CPU time of the load threads inside the window, user and system, in nanoseconds.
     pub load_cpu_ns: u64,
     /// The part of it spent on polling without work.
@@ -159,6 +162,7 @@ impl Counted {
             reply_bytes: 0,
             histogram: empty,
             across: None,
+            announced: None,
             load_cpu_ns: 0,
             spun_ns: 0,
             run_delay_ns: Some(0),
@@ -215,6 +219,9 @@ impl Counted {
             (Some(ours), Some(theirs)) => ours.add(&theirs)?,
             (ours @ None, theirs) => *ours = theirs,
             (Some(_), None) => {}
+        }
+        if let Some(theirs) = other.announced.take() {
+            self.announced.get_or_insert_default().add(theirs);
         }
         self.load_cpu_ns += other.load_cpu_ns;
         self.spun_ns += other.spun_ns;

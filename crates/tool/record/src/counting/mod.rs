@@ -7,5 +7,6 @@ pub(crate) mod counts;
 pub(crate) mod errors;
 pub(crate) mod hdr;
 pub(crate) mod latency;
+pub(crate) mod losses;
 pub(crate) mod operation;
 pub(crate) mod second;

@@ -1,8 +1,8 @@
 //! The result of `regatta load`.
 
 use crate::{
-    Errors, Exchange, Latency, LoadAgents, LoadStage, OpenLoop, Operation, Settling, TlsSpoken,
-    Unseen, Verdict,
+    AnnouncedLosses, Errors, Exchange, Latency, LoadAgents, LoadStage, OpenLoop, Operation,
+    Settling, TlsSpoken, Unseen, Verdict,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -116,6 +116,9 @@ pub struct LoadResult {
     /// shared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<Verified>,
+    /// What the server announced as lost. Absent: the load does not permit that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub announced: Option<AnnouncedLosses>,
     /// The stages of the window that began. Absent: it has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<LoadStage>,

@@ -1,6 +1,6 @@
 //! Workload files of every protocol: the examples can be read, and their text needs no other file.
 
-use regatta_script::{CompileOptions, Destination, Workload};
+use regatta_script::{CompileOptions, Destination, Pushes, Workload};
 use std::path::Path;
 
 fn bytes(workload: &Workload) -> Vec<u8> {
@@ -10,6 +10,7 @@ fn bytes(workload: &Workload) -> Vec<u8> {
         place: Destination::default(),
         shared: None,
         machines: None,
+        pushes: Pushes::default(),
     };
     let compiled = workload.compile(&order).unwrap();
     compiled.script().requests(0, compiled.script().period().request).to_vec()

@@ -1,6 +1,6 @@
 //! The compiled scripts of workload files of lines.
 
-use regatta_script::{CompileOptions, Compiled, Destination, Workload};
+use regatta_script::{CompileOptions, Compiled, Destination, Pushes, Workload};
 use std::{collections::HashSet, path::Path};
 
 /// Number of exchanges in a script of short lines.
@@ -14,6 +14,7 @@ fn compile(workload: &Workload, seed: u64) -> Compiled {
             place: Destination::default(),
             shared: None,
             machines: None,
+            pushes: Pushes::default(),
         })
         .unwrap()
 }

@@ -5,6 +5,7 @@ mod backends;
 mod container;
 mod handed_over;
 mod lies;
+mod nodes;
 mod processes;
 mod running;
 mod starts;

@@ -167,10 +167,10 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         self.times.push(&mut connection.sent, 1, now);
         self.left -= 1;
         let passes = self.passing.has(slot);
-        let source =
-            self.sources.next(slot as usize * self.part.threads + self.part.thread, passes);
+        let number = slot as usize * self.part.threads + self.part.thread;
+        let source = self.sources.next(number, passes);
         let opened = match &self.plan.unix {
-            None => socket::open(self.plan.target, source, !V::CHURNS, receives),
+            None => socket::open(self.plan.target_of(number), source, !V::CHURNS, receives),
             Some(path) => socket::open_unix(path, receives),
         };
         match opened {

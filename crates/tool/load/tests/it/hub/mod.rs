@@ -2,6 +2,7 @@
 //! wrong delivery is found and named. Uses the project's own messages and the adapters.
 
 mod adapters;
+mod nodes;
 mod own;
 mod passing;
 pub mod server;

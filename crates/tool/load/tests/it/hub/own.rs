@@ -46,6 +46,14 @@ impl Protocol for Own {
             json!({"type": "broadcastResult", "payload": digits, "listenerCount": members});
         Some(result.to_string())
     }
+
+    fn failed(&self, digits: &str, why: &str) -> Option<String> {
+        Some(json!({"type": "error", "payload": digits, "error": why}).to_string())
+    }
+
+    fn gap(&self) -> Option<String> {
+        Some(json!({"recovered": false, "type": "gap"}).to_string())
+    }
 }
 
 #[test]

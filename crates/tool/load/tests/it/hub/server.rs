@@ -27,6 +27,20 @@ pub enum Fault {
     Reordered(u64),
     /// One member gets it with one byte changed.
     Altered(u64),
+    /// One member gets the next broadcast of another sender before it.
+    Swapped(u64),
+    /// Of two nodes: the members of that at which the sender is not do not get it.
+    LostAtNode(u64),
+    /// One member gets a gap, and then so many copies of it.
+    Gap(u64, usize),
+    /// One member gets it, then a gap, and then it again.
+    GapBetween(u64),
+    /// Its result says that it is not published, and nobody gets it.
+    NotPublished(u64),
+    /// Its result says that it is not published, but all get it.
+    PublishedAnyway(u64),
+    /// Its result says that this is not known. The members at the other one of two nodes do not get it.
+    Unknown(u64),
     /// The sender gets the result before its own copy.
     ResultFirst(u64),
     /// The content of the result is wrong.
@@ -88,6 +102,16 @@ pub trait Protocol: Send + Sync + 'static {
         misreports: bool,
     ) -> Option<String>;
 
+    /// The result of a broadcast that is not published, or may not be.
+    fn failed(&self, _digits: &str, _why: &str) -> Option<String> {
+        None
+    }
+
+    /// The message that others are missing.
+    fn gap(&self) -> Option<String> {
+        None
+    }
+
     /// The frames of a message.
     fn frames(&self, text: &str) -> Vec<u8> {
         frame(0x81, text.as_bytes())
@@ -119,13 +143,29 @@ struct Hub<P> {
     /// Number of members that have ever joined.
     ever: AtomicUsize,
     broadcasts: AtomicU64,
-    /// With [`Fault::Reordered`]: the delayed message, and its sender.
-    kept: Mutex<Option<(usize, Vec<u8>)>>,
+    /// With [`Fault::Reordered`] and [`Fault::Swapped`]: the delayed message, its sender, and the member
+    /// that waits for it.
+    kept: Mutex<Option<Late>>,
+}
+
+struct Late {
+    member: usize,
+    sender: usize,
+    copy: Vec<u8>,
 }
 
 /// Starts a hub. With a fault, it delivers broadcasts only after `members` members have joined.
 pub fn serve<P: Protocol>(protocol: P, fault: Fault, members: usize) -> Server {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    serve_at(1, protocol, fault, members).remove(0)
+}
+
+/// The same with `nodes` nodes. The numbers of the members at node `n` leave the remainder `n`.
+pub fn serve_at<P: Protocol>(
+    nodes: usize,
+    protocol: P,
+    fault: Fault,
+    members: usize,
+) -> Vec<Server> {
     let complete = if fault == Fault::None { 0 } else { members };
     let hub = Hub {
         protocol,
@@ -137,7 +177,14 @@ pub fn serve<P: Protocol>(protocol: P, fault: Fault, members: usize) -> Server {
         broadcasts: AtomicU64::new(0),
         kept: Mutex::default(),
     };
-    Server::numbered(listener, move |number, stream, _| hub.serve(number, stream))
+    let hub = Arc::new(hub);
+    let node = |node: usize| {
+        let (listener, hub) = (TcpListener::bind("127.0.0.1:0").unwrap(), hub.clone());
+        Server::numbered(listener, move |number, stream, _| {
+            hub.serve(number * nodes + node, stream)
+        })
+    };
+    (0..nodes).map(node).collect()
 }
 
 /// Whether `number` is `n` or a later multiple of it.
@@ -146,6 +193,11 @@ fn is_multiple(number: u64, n: u64) -> bool {
 }
 
 impl<P: Protocol> Hub<P> {
+    /// The frame of a gap.
+    fn gap(&self) -> Vec<u8> {
+        self.protocol.frames(&self.protocol.gap().expect("the protocol has gaps"))
+    }
+
     fn broadcast(&self, sender: usize, digits: &str, number_of: &str) {
         // Under the lock, so that all members receive all broadcasts in the same order.
         let members = self.members.lock().unwrap();
@@ -163,7 +215,15 @@ impl<P: Protocol> Hub<P> {
             Fault::CountsAll => self.ever.load(SeqCst),
             _ => members.len(),
         };
-        let result = self.protocol.result(digits, number_of, listeners, misreports);
+        let result = match fault {
+            Fault::NotPublished(n) | Fault::PublishedAnyway(n) if n == number => {
+                self.protocol.failed(digits, "not published: the broker does not take it now")
+            }
+            Fault::Unknown(n) if n == number => {
+                self.protocol.failed(digits, "unknown whether published: not confirmed")
+            }
+            _ => self.protocol.result(digits, number_of, listeners, misreports),
+        };
         let own = members.iter().find(|(member, _)| *member == sender);
         let is_first = fault == Fault::ResultFirst(number);
         let tell_result = || {
@@ -181,13 +241,23 @@ impl<P: Protocol> Hub<P> {
             let is_newcomer = Some(*member) == newcomer;
             let is_victim = Some(*member) == victim;
             match fault {
+                Fault::NotPublished(n) if n == number => {}
+                Fault::LostAtNode(n) | Fault::Unknown(n)
+                    if n == number && member % 2 != sender % 2 => {}
+                Fault::Gap(n, copies) if n == number && is_victim => {
+                    write(stream, &[self.gap(), copy.repeat(copies)].concat());
+                }
+                Fault::GapBetween(n) if n == number && is_victim => {
+                    write(stream, &[copy.clone(), self.gap(), copy.clone()].concat());
+                }
                 Fault::Lost(n) if n == number && is_victim => {}
                 Fault::LostToNewcomer(n) if is_multiple(number, n) && is_newcomer => {}
                 Fault::DoubledToNewcomer(n) if is_multiple(number, n) && is_newcomer => {
                     write(stream, &[&copy[..], &copy[..]].concat());
                 }
-                Fault::Reordered(n) if n == number && is_victim => {
-                    *self.kept.lock().unwrap() = Some((sender, copy.clone()));
+                Fault::Reordered(n) | Fault::Swapped(n) if n == number && is_victim => {
+                    let (member, copy) = (*member, copy.clone());
+                    *self.kept.lock().unwrap() = Some(Late { member, sender, copy });
                 }
                 Fault::Doubled(n) if n == number && is_victim => {
                     write(stream, &[&copy[..], &copy[..]].concat());
@@ -205,9 +275,12 @@ impl<P: Protocol> Hub<P> {
                 _ => write(stream, &copy),
             }
             let mut kept = self.kept.lock().unwrap();
-            let is_next = kept.as_ref().is_some_and(|(of, late)| *of == sender && *late != copy);
-            if is_victim && is_next {
-                let (_, late) = kept.take().expect("it is kept");
+            let swaps = matches!(fault, Fault::Swapped(_));
+            let is_next = kept.as_ref().is_some_and(|late| {
+                late.member == *member && (late.sender == sender) != swaps && late.copy != copy
+            });
+            if is_next {
+                let Late { copy: late, .. } = kept.take().expect("it is kept");
                 write(stream, &late);
             }
         }

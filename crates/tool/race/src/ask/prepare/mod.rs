@@ -314,7 +314,7 @@ fn named(contest: &Contest, known: &[Contender], server: Option<&ServerMachine>)
     let mut entries: Vec<Entry> = Vec::new();
     for name in &contest.contenders {
         let called = |c: &&Contender| match name.as_str() {
-            PEERS => !c.is_built_in() && !is_own(contest, c),
+            PEERS => !c.is_built_in() && !is_own(contest, c) && !c.manifest.has_nodes(),
             name => c.manifest.name == name,
         };
         let mut found: Vec<Entry> = known.iter().filter(serves).filter(called).map(entry).collect();

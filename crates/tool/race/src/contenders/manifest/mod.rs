@@ -235,7 +235,12 @@ impl Manifest {
             }
         }
         over::check(name, &self.over)?;
-        Backend::check_all(name, &self.backends)
+        Backend::check_all(name, workloads, &self.backends)
+    }
+
+    /// Whether it has further nodes, which the load is spread over.
+    pub(crate) fn has_nodes(&self) -> bool {
+        self.backends.iter().any(|backend| backend.node)
     }
 
     /// Returns the keys that apply only to containers.

@@ -205,6 +205,7 @@ mod tests {
             place: Destination::default(),
             shared: None,
             machines: None,
+            pushes: crate::protocol::Pushes::default(),
         };
         let http = workload.compile(&order).unwrap();
         let script = http.script();

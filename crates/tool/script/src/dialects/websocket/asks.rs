@@ -2,7 +2,7 @@
 
 use super::{adapters::Adapter, receive::Hub, roster, terms::Terms};
 use crate::{
-    protocol::{Asks, CompileOptions, Speech},
+    protocol::{Asks, CompileOptions, Pushes, Speech},
     script::{Conversations, Script, TooLarge},
 };
 use serde::{Deserialize, Serialize};
@@ -58,7 +58,9 @@ impl Asks for WebSocketAsks {
         script.close(order.pipeline)?;
         let usual = adapter.map_or(PATH, Adapter::path);
         let path = order.place.path.filter(|path| !path.is_empty()).unwrap_or(usual);
-        let terms = Terms { broadcasts: *self != WebSocketAsks::Echo, adapter };
+        let Pushes { in_one_order, may_be_lost, .. } = order.pushes;
+        let broadcasts = *self != WebSocketAsks::Echo;
+        let terms = Terms { broadcasts, adapter, in_one_order, may_be_lost };
         Ok(Speech::Own(Hub::new(terms, script, order, path)))
     }
 

@@ -1,7 +1,7 @@
 //! Which of the broadcasts owed to a member have arrived. Each must arrive once, and those of one
 //! sender in order.
 
-use super::roster::{MAX_IN_FLIGHT, Roster};
+use super::roster::{Fate, MAX_IN_FLIGHT, Roster};
 use std::collections::VecDeque;
 
 /// The broadcasts received by a member.
@@ -17,6 +17,17 @@ pub(super) struct Inbox {
     received: VecDeque<bool>,
     /// Broadcasts that were sent before it joined and arrived anyway.
     early: Vec<u64>,
+    /// Broadcasts before `first` that have not come and may still come: it got a gap, or their results did not
+    /// say whether they were published. At most [`MAX_IN_FLIGHT`].
+    excused: VecDeque<Excused>,
+}
+
+/// A broadcast that a member was owed and is not owed any longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Excused {
+    pub number: u64,
+    /// Whether it was counted as missed.
+    pub is_missed: bool,
 }
 
 /// Why a copy of a broadcast is wrong.
@@ -49,8 +60,8 @@ impl Inbox {
     /// Creates the state of a connection that is not a member yet and is owed no broadcasts.
     pub fn empty() -> Inbox {
         let never = u64::MAX;
-        let (received, early) = (VecDeque::new(), Vec::new());
-        Inbox { joined: never, until: never, first: never, received, early }
+        let (received, early, excused) = (VecDeque::new(), Vec::new(), VecDeque::new());
+        Inbox { joined: never, until: never, first: never, received, early, excused }
     }
 
     /// The member joins, and is owed this broadcast and all that follow.
@@ -95,11 +106,71 @@ impl Inbox {
             self.received.resize(ahead + 1, false);
         }
         self.received[ahead] = true;
+        self.drop_received();
+        Ok(number < self.until)
+    }
+
+    /// The member got a gap: it is not owed what was sent until now. Returns how many of these broadcasts it
+    /// was owed and has not got.
+    pub fn gap(&mut self, roster: &Roster) -> u64 {
+        if self.joined == u64::MAX {
+            return 0;
+        }
+        let next = roster.next();
+        let mut missed = 0;
+        for number in self.missing(next).collect::<Vec<_>>() {
+            match roster.forgive(number) {
+                true => {
+                    missed += 1;
+                    self.excuse(Excused { number, is_missed: true });
+                }
+                false => self.excuse_unknown(number, roster),
+            }
+        }
+        self.received.clear();
+        self.first = next;
+        missed
+    }
+
+    /// Passes over broadcasts that are no longer owed to anybody, if they are the first ones before `number`
+    /// that have not come. Otherwise what comes later would be kept for ever.
+    pub fn pass_over(&mut self, number: u64, roster: &Roster) {
+        while self.first < number
+            && self.received.front() != Some(&true)
+            && roster.fate(self.first) != Some(Fate::Owed)
+        {
+            self.excuse_unknown(self.first, roster);
+            self.received.pop_front();
+            self.first += 1;
+            self.drop_received();
+        }
+    }
+
+    /// Records the copy of a broadcast that the member is not owed any longer; `None` if it is another one.
+    pub fn take_excused(&mut self, number: u64) -> Option<Excused> {
+        let at = self.excused.iter().position(|excused| excused.number == number)?;
+        self.excused.remove(at)
+    }
+
+    fn excuse_unknown(&mut self, number: u64, roster: &Roster) {
+        if roster.fate(number) == Some(Fate::Unknown) {
+            self.excuse(Excused { number, is_missed: false });
+        }
+    }
+
+    fn excuse(&mut self, excused: Excused) {
+        if self.excused.len() == MAX_IN_FLIGHT {
+            self.excused.pop_front();
+        }
+        self.excused.push_back(excused);
+    }
+
+    /// Drops the first broadcasts, if they have come.
+    fn drop_received(&mut self) {
         while self.received.front() == Some(&true) {
             self.received.pop_front();
             self.first += 1;
         }
-        Ok(number < self.until)
     }
 
     /// Records a copy of a broadcast that was sent before the member joined.
@@ -206,6 +277,46 @@ mod tests {
         assert_eq!(inbox.take(3, &roster), Ok(true));
         assert_eq!(inbox.take(2, &roster), Err(DeliveryError::OutOfOrder));
         assert_eq!(inbox.take(1, &roster), Ok(false), "a broadcast of another sender");
+    }
+
+    #[test]
+    fn a_gap_excuses_what_was_sent_before_it_and_nothing_else() {
+        let roster = Roster::new(None);
+        let mut inbox = joined(roster.join());
+        (0..5).for_each(|_| assert!(roster.send(1, 0).is_ok()));
+        let (one, other) = (Excused { number: 0, is_missed: true }, 3);
+        assert_eq!(inbox.take(1, &roster), Ok(true));
+        assert_eq!((inbox.gap(&roster), inbox.first()), (4, 5));
+        assert_eq!(inbox.take_excused(0), Some(one), "it comes later");
+        assert_eq!(inbox.take_excused(0), None, "only once");
+        assert_eq!(inbox.take(0, &roster), Err(DeliveryError::Twice));
+        assert_eq!(inbox.take_excused(1), None, "it came before");
+        assert!(inbox.take_excused(other).is_some());
+        assert_eq!(inbox.gap(&roster), 0, "nothing is counted twice");
+        assert!(roster.send(1, 0).is_ok());
+        assert_eq!(inbox.missing(6).collect::<Vec<_>>(), [5]);
+        assert_eq!(Inbox::empty().gap(&roster), 0, "it has not joined");
+    }
+
+    #[test]
+    fn what_is_owed_to_nobody_is_passed_over() {
+        let roster = Roster::new(None);
+        let mut inbox = joined(roster.join());
+        (0..6).for_each(|sender| assert!(roster.send(sender, 0).is_ok()));
+        roster.settle(0, Fate::NotPublished);
+        roster.settle(1, Fate::Unknown);
+        inbox.pass_over(2, &roster);
+        assert_eq!(inbox.first(), 2);
+        assert_eq!(inbox.take(3, &roster), Ok(true));
+        inbox.pass_over(4, &roster);
+        assert_eq!(inbox.first(), 2, "2 is still owed");
+        roster.settle(2, Fate::NotPublished);
+        inbox.pass_over(4, &roster);
+        assert_eq!((inbox.first(), inbox.received.len()), (4, 0), "and 3 has come");
+        assert_eq!(inbox.take_excused(0), None, "nobody gets it");
+        assert_eq!(inbox.take_excused(1), Some(Excused { number: 1, is_missed: false }));
+        inbox.pass_over(9, &roster);
+        assert_eq!(inbox.first(), 4, "4 is owed");
     }
 
     proptest! {

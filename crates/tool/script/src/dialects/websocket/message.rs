@@ -140,6 +140,47 @@ impl Message {
     }
 }
 
+/// What a hub says of messages that did not come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Notice {
+    /// Messages are missing that would have come before this.
+    Gap,
+    /// The result of a broadcast that is not published.
+    NotPublished(Payload),
+    /// The result of a broadcast of which the hub does not know whether it is published.
+    Unknown(Payload),
+}
+
+impl Notice {
+    /// Parses a message; `None` if it is not one of these.
+    #[cold]
+    pub fn read(text: &[u8]) -> Option<Notice> {
+        #[derive(Deserialize)]
+        struct Raw<'a> {
+            #[serde(borrow, rename = "type")]
+            kind: Cow<'a, str>,
+            #[serde(borrow)]
+            payload: Option<&'a RawValue>,
+            #[serde(borrow)]
+            error: Option<Cow<'a, str>>,
+            recovered: Option<bool>,
+        }
+        let raw: Raw<'_> = serde_json::from_slice(text).ok()?;
+        if raw.kind == "gap" {
+            return (raw.recovered == Some(false)).then_some(Notice::Gap);
+        }
+        let error = raw.error.filter(|_| raw.kind == "error")?;
+        let payload = Payload::read(raw.payload?.get().as_bytes())?;
+        match &*error {
+            error if error.starts_with("not published: ") => Some(Notice::NotPublished(payload)),
+            error if error.starts_with("unknown whether published: ") => {
+                Some(Notice::Unknown(payload))
+            }
+            _ => None,
+        }
+    }
+}
+
 /// A request of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Request {

@@ -4,7 +4,8 @@
 //! A broadcast is a request; its reply is the result that the server sends to the sender. The resulting
 //! copies, one for each member, are deliveries. `roster` tracks which members are owed which broadcast.
 //! `receive` reads what arrives and checks replies. `member` checks that each copy arrives once, and in
-//! the order of its sender; `afar` does so for members on other machines. `message` has the bytes of
+//! the order of its sender; `afar` does so for members on other machines, and `losses` where the hub may
+//! announce that it lost messages. `message` has the bytes of
 //! messages, and `adapters` has those of other hubs' protocols on top of WebSocket.
 
 mod adapted;
@@ -12,6 +13,7 @@ mod adapters;
 mod afar;
 mod asks;
 mod frames;
+mod losses;
 mod member;
 mod message;
 mod opening;

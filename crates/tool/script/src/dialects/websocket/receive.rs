@@ -4,9 +4,10 @@ use super::{
     adapters::Adapter,
     afar::{Afar, FarInbox},
     frames,
+    losses::Losses,
     message::{self, Message, Payload, Request},
     opening::Asked,
-    roster::{Roster, TooMany},
+    roster::{Place, Roster, Sent, TooMany},
     talk::{ConnectionState, Stage, Standing},
     terms::Terms,
 };
@@ -18,7 +19,7 @@ use crate::{
     time::Nanos,
 };
 use regatta_proto::websocket::{CloseCode, Decoder, Event, Frame, Role};
-use regatta_record::{AcrossSeen, Exchange, Operation};
+use regatta_record::{AcrossSeen, AnnouncedLosses, Exchange, Operation};
 use std::mem;
 
 /// Maximum number of bytes of a message that a member accepts.
@@ -38,11 +39,14 @@ pub struct Hub {
     first: u8,
     script: Script,
     seed: u64,
-    host: String,
+    /// The host of each node, by its number.
+    hosts: Box<[String]>,
     path: String,
-    roster: Roster,
+    pub(super) roster: Roster,
+    /// What the hub announced as lost.
+    pub(super) losses: Losses,
     /// Members on other machines, if there are some.
-    afar: Option<Afar>,
+    pub(super) afar: Option<Afar>,
 }
 
 impl Hub {
@@ -52,12 +56,18 @@ impl Hub {
     pub(super) const LAST_DELIVERIES: usize = 2;
 
     pub(super) fn new(terms: Terms, script: Script, order: &CompileOptions<'_>, path: &str) -> Hub {
-        let (host, path) = (order.place.host.to_owned(), path.to_owned());
+        let hosts: &[&str] = match order.pushes.hosts {
+            [] => &[order.place.host],
+            hosts => hosts,
+        };
+        let (hosts, path) =
+            (hosts.iter().map(|host| (*host).to_owned()).collect(), path.to_owned());
         let is_stream = terms.adapter.is_some_and(Adapter::is_stream);
         let first = if is_stream { frames::BINARY } else { frames::TEXT };
         let roster = Roster::new(order.shared);
         let afar = order.machines.map(Afar::new);
-        Hub { terms, first, script, seed: order.seed, host, path, roster, afar }
+        let losses = Losses::default();
+        Hub { terms, first, script, seed: order.seed, hosts, path, roster, losses, afar }
     }
 
     /// Returns the number of bytes in the frame of a request.
@@ -111,7 +121,7 @@ impl Hub {
                 *replies += 1;
                 Ok(())
             }
-            None => Err(self.terms.wrong(talk, &self.terms.expected(talk), message)),
+            None => self.take_loss(talk, message, replies),
         }
     }
 
@@ -142,9 +152,13 @@ impl Hub {
             };
             return Err(self.terms.wrong(talk, expected, text));
         }
+        if self.terms.may_be_lost {
+            return self.take_uncertain(talk, payload, text, heard);
+        }
         match talk.inbox.take(id, &self.roster) {
-            Ok(false) => {}
+            Ok(false) => talk.place = Place::After(id),
             Ok(true) => {
+                self.take_place(talk, id, text)?;
                 heard.heard(Hub::DELIVERIES, at);
                 if self.roster.record_delivery(id) {
                     heard.heard(Hub::LAST_DELIVERIES, at);
@@ -153,6 +167,35 @@ impl Hub {
             Err(error) => return Err(self.terms.wrong(talk, error.in_words(), text)),
         }
         Ok(())
+    }
+
+    /// Compares the order of a member with that of the others.
+    #[inline]
+    pub(super) fn take_place(
+        &self,
+        talk: &mut ConnectionState,
+        id: u64,
+        text: &[u8],
+    ) -> Result<(), Box<Exchange>> {
+        if !self.terms.in_one_order {
+            return Ok(());
+        }
+        let place = mem::replace(&mut talk.place, Place::After(id));
+        self.roster.check_place(id, place).map_err(|other| {
+            let other = match other {
+                Place::After(number) => match self.roster.sent(number) {
+                    Some(Sent { sender, at, .. }) => {
+                        let digits = Payload { sender, id: number, at }.digits();
+                        format!("after {}", String::from_utf8_lossy(&digits))
+                    }
+                    None => format!("after broadcast {number}"),
+                },
+                Place::First | Place::Unknown => "before all others".into(),
+            };
+            let expected =
+                format!("one order for all members; another member got this one directly {other}");
+            self.terms.wrong(talk, &expected, text)
+        })
     }
 
     fn take_reply(
@@ -206,9 +249,11 @@ impl Hub {
         talk.note_reply(&self.roster);
     }
 
-    fn asked(&self) -> Asked<'_> {
+    /// The parameters of the upgrade of a connection.
+    fn upgrade_of(&self, number: u32) -> Asked<'_> {
         let subprotocol = self.terms.adapter.and_then(Adapter::subprotocol);
-        Asked { host: &self.host, path: &self.path, subprotocol }
+        let host = &self.hosts[number as usize % self.hosts.len()];
+        Asked { host, path: &self.path, subprotocol }
     }
 
     /// Handles received bytes of frames.
@@ -387,15 +432,16 @@ impl Dialect for Hub {
         out: &mut Vec<u8>,
     ) -> Result<bool, Box<Exchange>> {
         if let Stage::Opening(upgrade) = &mut talk.stage {
+            let asked = self.upgrade_of(talk.number);
             if data.is_empty() {
-                upgrade.ask(self.asked(), out);
+                upgrade.ask(asked, out);
                 talk.upgrade_sent = true;
                 self.roster.connection_opened();
                 self.afar.iter().for_each(Afar::opens);
                 return Ok(false);
             }
             talk.part.extend_from_slice(data);
-            let left = upgrade.take(self.asked(), &mut talk.part)?;
+            let left = upgrade.take(asked, &mut talk.part)?;
             *data = &data[data.len() - left.unwrap_or(0)..];
             if left.is_none() {
                 return Ok(false);
@@ -486,6 +532,10 @@ impl Dialect for Hub {
 
     fn owes(&self) -> bool {
         self.roster.owes()
+    }
+
+    fn announced(&self) -> Option<AnnouncedLosses> {
+        self.terms.may_be_lost.then(|| self.losses.counted())
     }
 
     fn across(&self) -> Option<AcrossSeen> {

@@ -22,13 +22,15 @@ pub(super) const MAX_IN_FLIGHT: usize = 1 << 14;
 /// Time after which a server has noticed that a connection closed, and no longer counts it.
 const NOTICED: Nanos = 2_000_000_000;
 
-/// Number of words in total: [`Head`], then one [`Broadcast`] for each number, modulo
-/// [`MAX_IN_FLIGHT`].
-pub(super) const WORDS: usize = HEAD + BROADCAST * MAX_IN_FLIGHT;
+/// Number of words in total: [`Head`], then one [`Broadcast`] and then one [`Further`] for each number,
+/// modulo [`MAX_IN_FLIGHT`].
+pub(super) const WORDS: usize = HEAD + (BROADCAST + FURTHER) * MAX_IN_FLIGHT;
 /// Number of words in the head: two cache lines.
 const HEAD: usize = 2 * BROADCAST;
 /// Number of words in a broadcast: a cache line.
 const BROADCAST: usize = 8;
+/// Number of further words of a broadcast.
+const FURTHER: usize = 4;
 
 /// The words of the head.
 #[derive(Clone, Copy)]
@@ -73,6 +75,77 @@ enum Broadcast {
     Forgotten,
     /// 1 once it was reported as missing.
     Reported,
+}
+
+/// The further words of a broadcast, for what is not checked in every load.
+#[derive(Clone, Copy)]
+enum Further {
+    /// The [`Place`] after which the first member got it; all others must get it there, too.
+    After,
+    /// Its [`Fate`]. Changed under the lock.
+    Fate,
+    /// Number of members that got it, counted only if losses may be announced. Changed under the lock.
+    Received,
+}
+
+/// Whether a broadcast is owed, if its result may say otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// Every member is owed it that was owed it when it was sent.
+    Owed,
+    /// Its result says that it is not published: nobody may get it.
+    NotPublished,
+    /// Its result says that this is not known: nobody is owed it, and every member may get it.
+    Unknown,
+}
+
+/// What a member got directly before a broadcast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Not known: it got nothing since it joined, or since a gap.
+    Unknown,
+    /// Nothing, and it joined before the first broadcast.
+    First,
+    /// This broadcast.
+    After(u64),
+}
+
+impl Place {
+    fn word(self) -> u64 {
+        match self {
+            Place::Unknown => 0,
+            Place::First => 1,
+            Place::After(number) => number + 2,
+        }
+    }
+
+    fn of_word(word: u64) -> Place {
+        match word {
+            0 => Place::Unknown,
+            1 => Place::First,
+            number => Place::After(number - 2),
+        }
+    }
+}
+
+/// What became of a broadcast until its result said that it is not published, or may not be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Settled {
+    /// Number of members that got it.
+    pub received: u64,
+    /// Number of members that were forgiven it: they got a gap before.
+    pub missed: u64,
+}
+
+/// What a copy is, if losses may be announced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Delivered {
+    /// It was owed; `last`: to no other member any longer.
+    Owed { last: bool },
+    /// It was not owed.
+    Unowed,
+    /// It was to reach nobody.
+    Refused,
 }
 
 /// The state of all broadcasts.
@@ -154,6 +227,12 @@ impl Roster {
         &self.words()[HEAD + at * BROADCAST + word as usize]
     }
 
+    #[inline]
+    fn further(&self, number: u64, word: Further) -> &AtomicU64 {
+        let at = number as usize % MAX_IN_FLIGHT;
+        &self.words()[HEAD + BROADCAST * MAX_IN_FLIGHT + at * FURTHER + word as usize]
+    }
+
     fn lock(&self) -> Lock<'_> {
         Lock::of(self.head(Head::Lock))
     }
@@ -174,12 +253,75 @@ impl Roster {
         self.head(Head::Next).load(Relaxed)
     }
 
-    /// Cancels broadcasts that a member was owed and has not received, because its connection closed or
-    /// is no longer read.
-    pub fn forgive(&self, without: impl Iterator<Item = u64>) {
-        without.for_each(|number| {
+    /// Cancels a broadcast that a member was owed and has not received: its connection closed or is no longer
+    /// read, or it got a gap. Returns whether the broadcast was still owed.
+    pub fn forgive(&self, number: u64) -> bool {
+        let _lock = self.lock();
+        let is_owed = self.fate(number) == Some(Fate::Owed);
+        if is_owed {
             self.decrement_left(number);
-        });
+        }
+        is_owed
+    }
+
+    /// The fate of a broadcast that was sent; `None` if that was too long ago.
+    pub fn fate(&self, number: u64) -> Option<Fate> {
+        let is_known = self.broadcast(number, Broadcast::Number).load(Acquire) == number;
+        is_known.then(|| match self.further(number, Further::Fate).load(Relaxed) {
+            0 => Fate::Owed,
+            1 => Fate::NotPublished,
+            _ => Fate::Unknown,
+        })
+    }
+
+    /// A result says that this broadcast is not published, or may not be: it is no longer owed to anybody.
+    pub fn settle(&self, number: u64, fate: Fate) -> Settled {
+        let _lock = self.lock();
+        let received = self.further(number, Further::Received).load(Relaxed);
+        if self.fate(number) != Some(Fate::Owed) {
+            return Settled { received, missed: 0 };
+        }
+        self.further(number, Further::Fate).store(fate as u64, Relaxed);
+        let left = self.broadcast(number, Broadcast::Left).swap(0, AcqRel);
+        if left > 0 {
+            self.head(Head::Owed).fetch_sub(1, Relaxed);
+        }
+        let members = self.broadcast(number, Broadcast::Members).load(Relaxed);
+        Settled { received, missed: members.saturating_sub(left + received) }
+    }
+
+    /// Records a copy of a broadcast, where losses may be announced. `is_owed`: the member was owed it when it
+    /// was sent, and got no gap since.
+    pub fn deliver(&self, number: u64, is_owed: bool) -> Delivered {
+        let _lock = self.lock();
+        self.further(number, Further::Received).fetch_add(1, Relaxed);
+        match self.fate(number) {
+            Some(Fate::Owed) if is_owed => Delivered::Owed { last: self.decrement_left(number) },
+            Some(Fate::Owed | Fate::Unknown) => Delivered::Unowed,
+            Some(Fate::NotPublished) | None => Delivered::Refused,
+        }
+    }
+
+    /// Compares the place at which a member gets a broadcast that it is owed with that of the first member that
+    /// got it. Equal places of all broadcasts are one order: two sequences of the same broadcasts differ first
+    /// where one broadcast has two predecessors. A member that misses some, or joined later, has a part of it.
+    ///
+    /// # Errors
+    /// The other place.
+    #[inline]
+    pub fn check_place(&self, number: u64, place: Place) -> Result<(), Place> {
+        if place == Place::Unknown {
+            return Ok(());
+        }
+        let (word, is) = (self.further(number, Further::After), place.word());
+        match word.load(Relaxed) {
+            0 => match word.compare_exchange(0, is, Relaxed, Relaxed) {
+                Err(other) if other != is => Err(Place::of_word(other)),
+                _ => Ok(()),
+            },
+            other if other == is => Ok(()),
+            other => Err(Place::of_word(other)),
+        }
     }
 
     /// Registers a broadcast that is about to be sent. Returns its number.
@@ -202,6 +344,9 @@ impl Roster {
         set(Broadcast::Leavers, self.head(Head::Leavers).load(Relaxed));
         set(Broadcast::Forgotten, self.forgotten(at));
         set(Broadcast::Reported, 0);
+        for word in [Further::After, Further::Fate, Further::Received] {
+            self.further(number, word).store(0, Relaxed);
+        }
         if members > 0 {
             self.head(Head::Owed).fetch_add(1, Relaxed);
         }
@@ -323,7 +468,7 @@ mod tests {
         assert_eq!(roster.missing(), [(1, Sent { sender: 8, at: 200, members: 2 }, 1)]);
         assert_eq!(roster.leave(), 2, "it is owed earlier broadcasts");
         assert!(roster.owes());
-        roster.forgive([1].into_iter());
+        assert!(roster.forgive(1));
         assert!(!roster.owes() && roster.missing().is_empty());
         assert_eq!(roster.send(8, 300), Ok(2));
         assert_eq!(roster.sent(2).unwrap().members, 1);
@@ -374,6 +519,46 @@ mod tests {
         assert!(roster.record_delivery(0));
         assert_eq!(roster.send(1, 5), Ok(MAX_IN_FLIGHT as u64));
         assert_eq!(roster.sent(0), None, "its slot was reused");
+    }
+
+    #[test]
+    fn a_settled_broadcast_is_owed_to_nobody() {
+        let roster = Roster::new(None);
+        (0..2).for_each(|_| assert_eq!(roster.join(), 0));
+        (0..3).for_each(|number| assert_eq!(roster.send(1, 0), Ok(number)));
+        assert_eq!(roster.deliver(0, true), Delivered::Owed { last: false });
+        assert_eq!(roster.settle(0, Fate::Unknown), Settled { received: 1, missed: 0 });
+        assert_eq!(roster.deliver(0, true), Delivered::Unowed, "it may still come");
+        assert!(roster.forgive(1), "a member got a gap");
+        assert_eq!(roster.settle(1, Fate::NotPublished), Settled { received: 0, missed: 1 });
+        assert_eq!(roster.deliver(1, true), Delivered::Refused);
+        assert!(!roster.forgive(0) && !roster.forgive(1));
+        assert!(roster.forgive(2) && roster.owes());
+        assert_eq!(roster.deliver(2, false), Delivered::Unowed, "after a gap");
+        assert_eq!(roster.deliver(2, true), Delivered::Owed { last: true });
+        assert!(!roster.owes() && roster.missing().is_empty());
+        // The slot of a settled broadcast is used again.
+        for number in 3..=MAX_IN_FLIGHT as u64 {
+            assert_eq!(roster.send(1, 0), Ok(number));
+            roster.settle(number, Fate::NotPublished);
+        }
+        assert_eq!((roster.fate(0), roster.fate(2)), (None, Some(Fate::Owed)));
+        assert_eq!(roster.deliver(0, true), Delivered::Refused, "it is too old to be known");
+    }
+
+    #[test]
+    fn two_places_of_one_broadcast_are_two_orders() {
+        let roster = Roster::new(None);
+        roster.join();
+        (0..3).for_each(|_| assert!(roster.send(1, 0).is_ok()));
+        let check = |number, place| roster.check_place(number, place);
+        assert_eq!(check(0, Place::First), Ok(()));
+        assert_eq!(check(1, Place::Unknown), Ok(()), "a member that joined later");
+        assert_eq!(check(1, Place::After(0)), Ok(()));
+        assert_eq!(check(1, Place::After(0)), Ok(()));
+        assert_eq!(check(1, Place::After(2)), Err(Place::After(0)));
+        assert_eq!(check(0, Place::After(2)), Err(Place::First));
+        assert_eq!(check(2, Place::After(1)), Ok(()));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::{
     member::Inbox,
     message::{Payload, Request},
     opening::Upgrade,
-    roster::Roster,
+    roster::{Place, Roster},
 };
 use crate::time::Nanos;
 use rand::{RngCore, SeedableRng, rngs::SmallRng};
@@ -33,6 +33,8 @@ pub struct ConnectionState {
     pub(super) is_greeted: bool,
     pub(super) standing: Standing,
     pub(super) inbox: Inbox,
+    /// What it received last, where all members must get one order.
+    pub(super) place: Place,
     /// What it received from each other machine of the load. Empty: there are none.
     pub(super) far: Box<[FarInbox]>,
     /// Frames to be sent besides requests, e.g. answers to pings.
@@ -89,6 +91,7 @@ impl ConnectionState {
             is_greeted: false,
             standing: Standing::New,
             inbox: Inbox::empty(),
+            place: Place::Unknown,
             far: Box::default(),
             asides: Vec::new(),
             too_many: false,
@@ -111,7 +114,11 @@ impl ConnectionState {
     pub(super) fn note_reply(&mut self, roster: &Roster) {
         if self.standing == Standing::New {
             self.standing = Standing::Member;
-            self.inbox.joins(roster.join());
+            let first = roster.join();
+            self.inbox.joins(first);
+            if first == 0 {
+                self.place = Place::First;
+            }
         }
     }
 
@@ -127,6 +134,8 @@ impl ConnectionState {
     pub(super) fn stop_reading(&mut self, roster: &Roster) {
         self.leaves(roster);
         let inbox = mem::replace(&mut self.inbox, Inbox::empty());
-        roster.forgive(inbox.missing(roster.next()));
+        inbox.missing(roster.next()).for_each(|number| {
+            roster.forgive(number);
+        });
     }
 }

@@ -15,6 +15,10 @@ pub(super) struct Terms {
     pub broadcasts: bool,
     /// The hub's own protocol, if it has one.
     pub adapter: Option<Adapter>,
+    /// Whether all members must get one order.
+    pub in_one_order: bool,
+    /// Whether the hub may announce losses.
+    pub may_be_lost: bool,
 }
 
 impl Terms {

@@ -4,7 +4,7 @@ use super::{Adapter, Hub, WebSocketAsks, frames, message::Payload, talk::Connect
 use crate::{
     cursor::Cursor,
     dialect::{At, Dialect, Heard},
-    protocol::{Asks, CompileOptions, Destination, Speech},
+    protocol::{Asks, CompileOptions, Destination, Pushes, Speech},
 };
 use proptest::prelude::*;
 use regatta_proto::{
@@ -188,7 +188,14 @@ fn said(adapter: Option<Adapter>, own: &str, joins: &str) -> [Vec<String>; 3] {
 /// Runs the whole conversation of a single member; `cuts` has an entry for each of its three steps.
 fn converse(asks: WebSocketAsks, cuts: &[Cuts; 3]) {
     let place = Destination { host: "h", path: None, closes: false, timeout: None };
-    let order = CompileOptions { seed: 1, pipeline: 1, place, shared: None, machines: None };
+    let order = CompileOptions {
+        seed: 1,
+        pipeline: 1,
+        place,
+        shared: None,
+        machines: None,
+        pushes: Pushes::default(),
+    };
     let Ok(Speech::Own(hub)) = asks.compile(&order) else { panic!("a hub is a dialect") };
     let adapter = match asks {
         WebSocketAsks::Through(adapter) => Some(adapter),
@@ -293,7 +300,14 @@ proptest! {
 fn a_silent_phoenix_member_sends_heartbeats_although_nothing_arrives() {
     const SECOND: u64 = 1_000_000_000;
     let place = Destination { host: "h", path: None, closes: false, timeout: None };
-    let order = CompileOptions { seed: 1, pipeline: 1, place, shared: None, machines: None };
+    let order = CompileOptions {
+        seed: 1,
+        pipeline: 1,
+        place,
+        shared: None,
+        machines: None,
+        pushes: Pushes::default(),
+    };
     let asks = WebSocketAsks::Through(Adapter::Phoenix);
     let Ok(Speech::Own(hub)) = asks.compile(&order) else { panic!("a hub is a dialect") };
     assert!(hub.keeps_alive());
@@ -323,7 +337,14 @@ fn a_silent_phoenix_member_sends_heartbeats_although_nothing_arrives() {
 #[test]
 fn a_message_in_a_frame_of_the_other_type_is_wrong() {
     let place = Destination { host: "h", path: None, closes: false, timeout: None };
-    let order = CompileOptions { seed: 1, pipeline: 1, place, shared: None, machines: None };
+    let order = CompileOptions {
+        seed: 1,
+        pipeline: 1,
+        place,
+        shared: None,
+        machines: None,
+        pushes: Pushes::default(),
+    };
     let expected_instead_of = |frame: Frame<'_>, asks: WebSocketAsks| {
         let Ok(Speech::Own(hub)) = asks.compile(&order) else { panic!("a hub is a dialect") };
         let mut member = Member::new(&hub);

@@ -6,7 +6,7 @@ use super::{reply::Reply, *};
 use crate::{
     Compiled, Workload,
     dialects::http2::pair::{Asked, Pair},
-    protocol::{CompileOptions, Destination},
+    protocol::{CompileOptions, Destination, Pushes},
 };
 use regatta_http2::{
     frame::write,
@@ -45,7 +45,14 @@ fn pair() -> Pair<Reply> {
 pub(super) fn of_file(text: &str) -> Pair<Reply> {
     let workload = Workload::from_text(text, "items").unwrap();
     let place = Destination { host: "a.test:1", ..Destination::default() };
-    let order = CompileOptions { seed: 3, pipeline: PIPELINE, place, shared: None, machines: None };
+    let order = CompileOptions {
+        seed: 3,
+        pipeline: PIPELINE,
+        place,
+        shared: None,
+        machines: None,
+        pushes: Pushes::default(),
+    };
     match workload.compile(&order).unwrap() {
         Compiled::Grpc(dialect) => Pair::new(dialect),
         _ => panic!("another protocol"),

@@ -8,7 +8,7 @@ use crate::dialects::http::{
 };
 use crate::{
     cursor::Cursor,
-    protocol::{CompileOptions, Destination},
+    protocol::{CompileOptions, Destination, Pushes},
     time::SECOND,
 };
 use proptest::prelude::*;
@@ -34,6 +34,7 @@ fn http(requests: Vec<HttpRequest>) -> Http {
         place: Destination::default(),
         shared: None,
         machines: None,
+        pushes: Pushes::default(),
     };
     HttpWorkload::new("x", requests).unwrap().compile(&order).unwrap()
 }

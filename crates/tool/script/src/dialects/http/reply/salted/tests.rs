@@ -5,7 +5,7 @@ use super::*;
 use crate::dialects::http::asks::HttpAsks;
 use crate::{
     dialect::{At, Dialect},
-    protocol::{Asks, CompileOptions, Destination, Speech},
+    protocol::{Asks, CompileOptions, Destination, Pushes, Speech},
 };
 use regatta_record::Heads;
 use std::{collections::HashSet, sync::LazyLock};
@@ -20,6 +20,7 @@ fn hash(seed: u64) -> Http {
         place: Destination::default(),
         shared: None,
         machines: None,
+        pushes: Pushes::default(),
     };
     match (HttpAsks::Hash { n: N, heads: Heads::Varied }).compile(&order) {
         Ok(Speech::Own(http)) => http,

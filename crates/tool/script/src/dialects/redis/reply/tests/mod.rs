@@ -12,7 +12,7 @@ use crate::{
     cursor::Cursor,
     dialect::{At, Dialect},
     dialects::redis::RedisAsks,
-    protocol::{Asks, CompileOptions, Destination, Speech},
+    protocol::{Asks, CompileOptions, Destination, Pushes, Speech},
     time::Nanos,
     workload::file::FileText,
 };
@@ -45,6 +45,7 @@ fn compiled(asks: &RedisAsks, place: Destination<'_>) -> Redis {
         place,
         shared: None,
         machines: None,
+        pushes: Pushes::default(),
     };
     match asks.compile(&order).unwrap() {
         Speech::Own(redis) => redis,

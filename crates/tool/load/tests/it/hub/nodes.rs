@@ -1,0 +1,152 @@
+//! The load on a hub with several nodes: one order of all broadcasts, and losses that the hub announces.
+
+use crate::{
+    common::{Server, assert_undisturbed, run, workload},
+    hub::{
+        MEMBERS, broadcasts, count,
+        own::{Own, run_dialect},
+        server::{Fault, serve_at},
+    },
+};
+use regatta_load::{Error, Node, Plan, Tally, Until};
+use regatta_record::AnnouncedLosses;
+use std::{sync::atomic::Ordering::SeqCst, time::Duration};
+
+/// A load on all of these nodes.
+fn on(servers: &[Server]) -> Plan {
+    let node = |server: &Server| Node { target: server.address, host: server.address.to_string() };
+    let nodes = servers[1..].iter().map(node).collect();
+    Plan {
+        nodes,
+        in_one_order: true,
+        timeout: Duration::from_secs(1),
+        ..broadcasts(servers[0].address, workload("hub"))
+    }
+}
+
+fn two(fault: Fault) -> Vec<Server> {
+    serve_at(2, Own, fault, MEMBERS)
+}
+
+#[test]
+fn members_of_all_nodes_share_one_roster() {
+    for processes in [1, 3] {
+        let servers = serve_at(3, Own, Fault::None, MEMBERS);
+        let tally = run_dialect(processes, &on(&servers)).unwrap();
+        assert_undisturbed(&tally);
+        assert_eq!((tally.requests, tally.processes), (400, processes));
+        let (all, last) = (count(&tally, "deliveries"), count(&tally, "last_deliveries"));
+        assert_eq!((all, last), (400 * MEMBERS as u64, 400));
+        let members: Vec<usize> =
+            servers.iter().map(|server| server.accepted.load(SeqCst)).collect();
+        assert_eq!(members, [3, 3, 2], "{processes} processes");
+        assert_eq!(tally.announced, None);
+    }
+}
+
+#[test]
+fn members_that_join_and_leave_get_a_part_of_the_order() {
+    let servers = two(Fault::None);
+    let until = Until::Elapsed(Duration::from_secs(1));
+    let tally = run(&Plan { passing: 20, threads: 2, until, ..on(&servers) }).unwrap();
+    assert_undisturbed(&tally);
+    assert!(tally.passed > 2, "{} passed", tally.passed);
+}
+
+#[test]
+fn each_lie_between_nodes_is_found_and_named() {
+    for (fault, named) in [
+        (Fault::Swapped(100), "one order for all members; another member got this one directly"),
+        (Fault::LostAtNode(100), "one order for all members"),
+        (Fault::Doubled(100), "each broadcast once"),
+        (Fault::Reordered(100), "order"),
+        (Fault::Invented(100), "only broadcasts that a member has sent"),
+        (Fault::Altered(100), "only broadcasts that a member has sent"),
+        (Fault::Gap(100, 0), "Result"),
+    ] {
+        for processes in [1, 3] {
+            let tally = run_dialect(processes, &on(&two(fault))).unwrap();
+            let wrong = tally.first_wrong.clone();
+            let wrong = wrong.unwrap_or_else(|| panic!("{fault:?} was not found"));
+            assert!(wrong.expected.contains(named), "{fault:?}: {wrong:?}");
+        }
+    }
+}
+
+#[test]
+fn only_a_load_that_asks_for_one_order_finds_another_one() {
+    let servers = two(Fault::Swapped(100));
+    assert_undisturbed(&run(&Plan { in_one_order: false, ..on(&servers) }).unwrap());
+    // A loss is found in any case.
+    let servers = two(Fault::LostAtNode(100));
+    let tally = run(&Plan { in_one_order: false, ..on(&servers) }).unwrap();
+    let wrong = tally.first_wrong.clone().expect("a delivery is missing");
+    assert!(wrong.received.contains("no copy for 4 of them"), "{wrong:?}");
+}
+
+fn with_gaps(fault: Fault, in_one_order: bool) -> Tally {
+    let servers = two(fault);
+    run_dialect(2, &Plan { allows_gaps: true, in_one_order, ..on(&servers) }).unwrap()
+}
+
+#[test]
+fn announced_losses_are_counted_apart() {
+    let all = 400 * MEMBERS as u64;
+    let none = AnnouncedLosses::default();
+    for (fault, deliveries, announced) in [
+        (Fault::None, all, none),
+        (Fault::Gap(100, 0), all - 1, AnnouncedLosses { gaps: 1, missed: 1, ..none }),
+        // What comes behind the gap was not missed.
+        (Fault::Gap(100, 1), all, AnnouncedLosses { gaps: 1, ..none }),
+        (
+            Fault::NotPublished(100),
+            all - MEMBERS as u64,
+            AnnouncedLosses { not_published: 1, ..none },
+        ),
+    ] {
+        let tally = with_gaps(fault, true);
+        assert_undisturbed(&tally);
+        assert_eq!(tally.announced, Some(announced), "{fault:?}");
+        assert_eq!(count(&tally, "deliveries"), deliveries, "{fault:?}");
+    }
+    let tally = with_gaps(Fault::Unknown(100), false);
+    assert_undisturbed(&tally);
+    assert_eq!(tally.announced, Some(AnnouncedLosses { unknown: 1, ..none }));
+    let deliveries = count(&tally, "deliveries");
+    assert!((all - MEMBERS as u64..=all - 4).contains(&deliveries), "{deliveries}");
+}
+
+#[test]
+fn an_announcement_excuses_nothing_else() {
+    for (fault, named) in [
+        (Fault::Lost(100), "one order for all members"),
+        (Fault::Swapped(100), "one order for all members"),
+        (Fault::Doubled(100), "each broadcast once"),
+        (Fault::Gap(100, 2), "each broadcast once"),
+        (Fault::GapBetween(100), "each broadcast once"),
+        (Fault::PublishedAnyway(100), "not published"),
+        // Who misses it gets no gap.
+        (Fault::Unknown(100), "one order for all members"),
+    ] {
+        let tally = with_gaps(fault, true);
+        let wrong = tally.first_wrong.clone().unwrap_or_else(|| panic!("{fault:?} was not found"));
+        let (expected, is_published) = (&wrong.expected, wrong.expected.contains("published"));
+        let is_named = expected.contains(named) || named == "not published" && is_published;
+        assert!(is_named, "{fault:?}: {wrong:?}");
+    }
+}
+
+#[test]
+fn a_load_that_cannot_have_nodes_is_refused() {
+    let servers = two(Fault::None);
+    let plan = on(&servers);
+    for (plan, why) in [
+        (Plan { workload: workload("hub-echo"), ..plan.clone() }, "this load runs hub-echo"),
+        (Plan { workload: workload("double"), ..plan.clone() }, "this load runs double"),
+        (Plan { unix: Some("/x".into()), ..plan.clone() }, "a Unix socket belongs to one"),
+        (Plan { tolerates: Some(0.1), allows_gaps: true, ..plan.clone() }, "tolerated errors"),
+    ] {
+        let Err(Error::Plan(error)) = plan.check() else { panic!("{why}: it is accepted") };
+        assert!(error.contains(why), "{error}");
+    }
+}

@@ -1,0 +1,137 @@
+//! Losses that a hub may announce, if the load permits that: a gap, and a broadcast whose result says that it is
+//! not published, or that this is not known. They are counted apart. What was lost without an announcement stays
+//! an error, as what came although it was announced as not published.
+
+use super::{
+    message::{Notice, Payload, Request},
+    receive::Hub,
+    roster::{Delivered, Fate, Place, Settled},
+    talk::ConnectionState,
+};
+use crate::dialect::Heard;
+use regatta_record::{AnnouncedLosses, Exchange};
+use std::sync::atomic::{AtomicU64, Ordering::*};
+
+/// Counts of what the hub announced to the members of this process.
+#[derive(Debug, Default)]
+pub(super) struct Losses {
+    gaps: AtomicU64,
+    /// Modulo 2^64: members of this process may take off what those of another one have counted.
+    missed: AtomicU64,
+    not_published: AtomicU64,
+    unknown: AtomicU64,
+}
+
+const REFUSED: &str = "no copy of a broadcast that is not published, as its result says";
+
+impl Losses {
+    /// The counts so far.
+    pub fn counted(&self) -> AnnouncedLosses {
+        let of = |count: &AtomicU64| count.load(Relaxed);
+        AnnouncedLosses {
+            gaps: of(&self.gaps),
+            missed: of(&self.missed),
+            not_published: of(&self.not_published),
+            unknown: of(&self.unknown),
+        }
+    }
+}
+
+impl Hub {
+    /// Handles a message that is no reply and no copy.
+    #[cold]
+    pub(super) fn take_loss(
+        &self,
+        talk: &mut ConnectionState,
+        text: &[u8],
+        replies: &mut u32,
+    ) -> Result<(), Box<Exchange>> {
+        let notice = Notice::read(text);
+        // Before the first broadcast there is nothing to lose: a hub has connected to its broker for the first time.
+        if notice == Some(Notice::Gap) && self.afar.is_none() && self.roster.next() == 0 {
+            return Ok(());
+        }
+        if !self.terms.may_be_lost {
+            return Err(self.terms.wrong(talk, &self.terms.expected(talk), text));
+        }
+        let (payload, fate) = match notice {
+            Some(Notice::Gap) => {
+                self.losses.gaps.fetch_add(1, Relaxed);
+                self.losses.missed.fetch_add(talk.inbox.gap(&self.roster), Relaxed);
+                talk.place = Place::Unknown;
+                return Ok(());
+            }
+            Some(Notice::NotPublished(payload)) => (payload, Fate::NotPublished),
+            Some(Notice::Unknown(payload)) => (payload, Fate::Unknown),
+            None => return Err(self.terms.wrong(talk, &self.terms.expected(talk), text)),
+        };
+        if talk.asked.front() != Some(&Request::Broadcast(payload)) {
+            return Err(self.terms.wrong(talk, &self.terms.expected(talk), text));
+        }
+        let Settled { received, missed } = self.roster.settle(payload.id, fate);
+        if fate == Fate::NotPublished && received > 0 {
+            let expected =
+                format!("the result of a published broadcast: {received} members got it");
+            return Err(self.terms.wrong(talk, &expected, text));
+        }
+        let count = match fate {
+            Fate::NotPublished => &self.losses.not_published,
+            Fate::Owed | Fate::Unknown => &self.losses.unknown,
+        };
+        count.fetch_add(1, Relaxed);
+        // Not published, or counted as unknown: the members that got a gap before have not missed it.
+        self.losses.missed.fetch_sub(missed, Relaxed);
+        self.answered(talk);
+        *replies += 1;
+        Ok(())
+    }
+
+    /// Handles a copy of a broadcast that may have been announced as lost.
+    pub(super) fn take_uncertain(
+        &self,
+        talk: &mut ConnectionState,
+        payload: Payload,
+        text: &[u8],
+        heard: &mut impl Heard,
+    ) -> Result<(), Box<Exchange>> {
+        let Payload { id, at, .. } = payload;
+        if self.roster.fate(id) == Some(Fate::NotPublished) {
+            return Err(self.terms.wrong(talk, REFUSED, text));
+        }
+        if let Some(excused) = talk.inbox.take_excused(id) {
+            let is_missed = excused.is_missed && self.roster.fate(id) == Some(Fate::Owed);
+            if self.roster.deliver(id, false) == Delivered::Refused {
+                return Err(self.terms.wrong(talk, REFUSED, text));
+            }
+            if is_missed {
+                self.losses.missed.fetch_sub(1, Relaxed);
+            }
+            talk.place = Place::After(id);
+            heard.heard(Hub::DELIVERIES, at);
+            return Ok(());
+        }
+        talk.inbox.pass_over(id, &self.roster);
+        let is_owed = match talk.inbox.take(id, &self.roster) {
+            Ok(is_owed) => is_owed,
+            Err(error) => return Err(self.terms.wrong(talk, error.in_words(), text)),
+        };
+        // What was sent before the member joined is not checked further. A broadcast that is owed to this member
+        // keeps its words until the next call.
+        match is_owed && self.roster.fate(id) == Some(Fate::Owed) {
+            true => self.take_place(talk, id, text)?,
+            false => talk.place = Place::After(id),
+        }
+        match self.roster.deliver(id, is_owed) {
+            Delivered::Refused => return Err(self.terms.wrong(talk, REFUSED, text)),
+            Delivered::Unowed if !is_owed => {}
+            Delivered::Unowed => heard.heard(Hub::DELIVERIES, at),
+            Delivered::Owed { last } => {
+                heard.heard(Hub::DELIVERIES, at);
+                if last {
+                    heard.heard(Hub::LAST_DELIVERIES, at);
+                }
+            }
+        }
+        Ok(())
+    }
+}
