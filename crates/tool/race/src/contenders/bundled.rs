@@ -1,7 +1,7 @@
 //! The races that come with the program.
 
 /// Their names and their files.
-pub(crate) const RACES: [(&str, &str); 18] = [
+pub(crate) const RACES: [(&str, &str); 19] = [
     ("quick", include_str!("../../../../../races/quick.toml")),
     ("double", include_str!("../../../../../races/double.toml")),
     ("models", include_str!("../../../../../races/models.toml")),
@@ -9,6 +9,7 @@ pub(crate) const RACES: [(&str, &str); 18] = [
     ("dialogue", include_str!("../../../../../races/dialogue.toml")),
     ("hello", include_str!("../../../../../races/hello.toml")),
     ("readiness", include_str!("../../../../../races/readiness.toml")),
+    ("grpc", include_str!("../../../../../races/grpc.toml")),
     ("hash", include_str!("../../../../../races/hash.toml")),
     ("hash-quick", include_str!("../../../../../races/hash-quick.toml")),
     ("hub", include_str!("../../../../../races/hub.toml")),
@@ -23,7 +24,8 @@ pub(crate) const RACES: [(&str, &str); 18] = [
 ];
 
 /// The workload files that they name: the name of each without `.toml`, and its text.
-pub(crate) const WORKLOADS: [(&str, &str); 4] = [
+pub(crate) const WORKLOADS: [(&str, &str); 5] = [
+    ("grpc", include_str!("../../../../../workloads/grpc.toml")),
     ("shard-set-get", include_str!("../../../../../workloads/shard-set-get.toml")),
     ("shard-mset-10", include_str!("../../../../../workloads/shard-mset-10.toml")),
     ("shard-mset-100", include_str!("../../../../../workloads/shard-mset-100.toml")),

@@ -1,13 +1,13 @@
 //! The calls of a load.
 
 use super::{
-    framing,
+    canned, framing,
     reply::{Expected, Reply},
     rules,
 };
 use crate::{
     dialects::{http::requests::draw, http2::Dialect2},
-    protocol::{Asks, CompileOptions, Speech},
+    protocol::{Asks, Canned, CompileOptions, Destination, Speech},
     script::TooLarge,
 };
 use serde::{Deserialize, Serialize};
@@ -143,5 +143,23 @@ impl Asks for GrpcAsks {
 
     fn text(&self) -> Option<&str> {
         self.text.as_deref()
+    }
+
+    /// A method gets its message whole.
+    fn needs_whole_requests(&self) -> bool {
+        true
+    }
+
+    /// The same calls, which all expect the message of the most frequent one.
+    fn canned(&self, _: Destination<'_>) -> Option<(Self, Canned)> {
+        let frequent = self.calls.iter().max_by_key(|call| call.weight)?;
+        let message = frequent.expected.clone().unwrap_or_default();
+        let canned = canned::of(&message)?;
+        let expects = |call: &GrpcCall| {
+            let expected = Some(message.clone());
+            GrpcCall { expected, ..call.clone() }
+        };
+        let calls = self.calls.iter().map(expects).collect();
+        Some((GrpcAsks { calls, ..self.clone() }, canned))
     }
 }
