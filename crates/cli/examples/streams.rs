@@ -5,6 +5,9 @@
 //! - `leaves N`: announces the close of each connection (GOAWAY) with the Nth request.
 //! - `swaps`: of 40 requests on a connection, answers two with the content of each other.
 //! - `drops`: of 40 requests on a connection, does not end the stream of one.
+//! - `greets`: answers calls of gRPC, as SayHello of `peers/helloworld.proto`.
+//! - `greets-all NAME`: answers every call as if it were for this name.
+//! - `greets-early NAME`: does so before the message of the call has arrived.
 //!
 //! It has a thread for each connection.
 
@@ -27,13 +30,16 @@ const STREAMS: u16 = 3;
 const EVERY: u32 = 40;
 const FRAME: u32 = 1 << 14;
 
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 enum How {
     Honest,
     Few(u32),
     Leaves(u32),
     Swaps,
     Drops,
+    Greets,
+    GreetsAll(String),
+    GreetsEarly(String),
 }
 
 fn main() {
@@ -46,11 +52,15 @@ fn main() {
         [port, "leaves", n] => (port, How::Leaves(number(n))),
         [port, "swaps"] => (port, How::Swaps),
         [port, "drops"] => (port, How::Drops),
+        [port, "greets"] => (port, How::Greets),
+        [port, "greets-all", name] => (port, How::GreetsAll(name.to_owned())),
+        [port, "greets-early", name] => (port, How::GreetsEarly(name.to_owned())),
         _ => panic!("usage: streams PORT HOW; see its source"),
     };
     let listener = TcpListener::bind(format!("127.0.0.1:{port}")).expect("the port");
     for stream in listener.incoming() {
         let stream = stream.expect("a connection");
+        let how = how.clone();
         thread::spawn(move || Connection::new(how).serve(stream));
     }
 }
@@ -101,16 +111,44 @@ impl Connection {
     fn frame(&mut self, header: Header, payload: &[u8]) {
         match header.kind {
             Kind::SETTINGS if !header.has(flag::ACK) => write::settings_ack(&mut self.out),
-            // The requests of these tests have no content, and short heads.
+            // The requests of these tests have short heads.
             Kind::HEADERS => {
                 let mut fields = Fields::default();
                 self.decoder.decode(payload, &mut fields).expect("a valid field block");
                 let path = fields.get(b":path").expect("a path");
                 let content = content(&String::from_utf8_lossy(path));
-                self.request(header.stream, content);
+                match &self.how {
+                    How::GreetsEarly(name) => self.greet(header.stream, &name.clone()),
+                    How::Greets | How::GreetsAll(_) => {}
+                    _ => self.request(header.stream, content),
+                }
             }
+            // Only calls have content: one short message.
+            Kind::DATA => match &self.how {
+                How::Greets => self.greet(header.stream, name_in(payload)),
+                How::GreetsAll(name) => self.greet(header.stream, &name.clone()),
+                _ => {}
+            },
             _ => {}
         }
+    }
+
+    /// Answers a call.
+    fn greet(&mut self, stream: u32, name: &str) {
+        let text = format!("Hello {name}");
+        // The prefix of the message, then its field 1.
+        let length = text.len() as u8;
+        let content = [&[0, 0, 0, 0, length + 2, 0x0a, length][..], text.as_bytes()].concat();
+        let head = [(":status", "200"), ("content-type", "application/grpc")];
+        write::headers(&mut self.out, |_| (), (stream, false), &block(&head), FRAME);
+        write::data(&mut self.out, |_| (), (stream, false), &content, FRAME);
+        write::headers(
+            &mut self.out,
+            |_| (),
+            (stream, true),
+            &block(&[("grpc-status", "0")]),
+            FRAME,
+        );
     }
 
     fn request(&mut self, stream: u32, content: String) {
@@ -135,14 +173,25 @@ impl Connection {
     }
 
     fn answer(&mut self, stream: u32, content: &str, ends: bool) {
-        let fields = [(":status", "200"), ("content-type", "text/plain")];
-        let fields =
-            fields.map(|(name, value)| (name.as_bytes(), value.as_bytes(), Indexing::Without));
-        let mut block = Vec::new();
-        Encoder::default().encode(fields, &mut block);
-        write::headers(&mut self.out, |_| (), (stream, false), &block, FRAME);
+        let head = [(":status", "200"), ("content-type", "text/plain")];
+        write::headers(&mut self.out, |_| (), (stream, false), &block(&head), FRAME);
         write::data(&mut self.out, |_| (), (stream, ends), content.as_bytes(), FRAME);
     }
+}
+
+/// Fields that do not depend on the connection.
+fn block(fields: &[(&'static str, &'static str)]) -> Vec<u8> {
+    let literal = |(name, value): &(&'static str, &'static str)| {
+        (name.as_bytes(), value.as_bytes(), Indexing::Without)
+    };
+    let mut block = Vec::new();
+    Encoder::default().encode(fields.iter().map(literal), &mut block);
+    block
+}
+
+/// The name in a HelloRequest with its prefix: field 1, of less than 128 bytes.
+fn name_in(content: &[u8]) -> &str {
+    std::str::from_utf8(&content[7..]).expect("a name")
 }
 
 fn content(path: &str) -> String {

@@ -1,8 +1,8 @@
 //! Every contender that is installed gives the same answers to the transcripts.
 
 use crate::support::conformance::{
-    Peers, answers_the_transcripts, answers_the_transcripts_of_hash, delivers_every_message,
-    serves_hello_over_http2, spreads_keys_over_all_nodes,
+    Peers, answers_calls, answers_the_transcripts, answers_the_transcripts_of_hash,
+    delivers_every_message, serves_hello_over_http2, spreads_keys_over_all_nodes,
     stops_reading_from_a_client_that_does_not_read,
 };
 use regatta_testkit::{child::in_own_process, machine};
@@ -33,6 +33,12 @@ fn every_contender_answers_the_transcripts_of_hello() {
 fn every_contender_that_speaks_http2_answers_hello_over_it() {
     let _turn = machine::alone();
     in_own_process(LIMIT, || serves_hello_over_http2(Peers::All));
+}
+
+#[test]
+fn every_contender_that_speaks_grpc_answers_calls() {
+    let _turn = machine::alone();
+    in_own_process(LIMIT, || answers_calls(Peers::All));
 }
 
 #[test]

@@ -2,8 +2,8 @@
 //! other peers.
 
 use crate::support::conformance::{
-    Peers, answers_the_transcripts, answers_the_transcripts_of_hash, delivers_every_message,
-    serves_hello_over_http2, spreads_keys_over_all_nodes,
+    Peers, answers_calls, answers_the_transcripts, answers_the_transcripts_of_hash,
+    delivers_every_message, serves_hello_over_http2, spreads_keys_over_all_nodes,
     stops_reading_from_a_client_that_does_not_read,
 };
 use regatta_testkit::child::in_own_process;
@@ -38,6 +38,11 @@ fn every_contender_answers_the_transcripts_of_hello() {
 #[test]
 fn every_contender_that_speaks_http2_answers_hello_over_it() {
     one_at_a_time(|| serves_hello_over_http2(Peers::Quick));
+}
+
+#[test]
+fn every_contender_that_speaks_grpc_answers_calls() {
+    one_at_a_time(|| answers_calls(Peers::Quick));
 }
 
 #[test]

@@ -26,14 +26,15 @@ use std::{
 /// The peers that are tested.
 #[derive(Clone, Copy)]
 pub enum Peers {
-    /// Those that are installed with a package, start at once and need few processes.
+    /// Those that are installed quickly, start at once and need few processes.
     Quick,
     /// All that are installed.
     All,
 }
 
 /// See [`Peers::Quick`].
-const QUICK: [&str; 5] = ["caddy", "nginx", "node", "redis-direct", "valkey"];
+const QUICK: [&str; 8] =
+    ["caddy", "grpc-go", "grpc-js", "nginx", "node", "redis-direct", "tonic", "valkey"];
 
 /// The contenders to which transcripts are also sent in pieces among [`Peers::Quick`]: one for each way in which
 /// the code of a connection is written, and for each driver.
@@ -142,6 +143,80 @@ pub fn serves_hello_over_http2(peers: Peers) {
             let output = load.args(["--requests", "1000"]).output().expect("it runs");
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
             if output.status.success() { Ok(()) } else { Err(said) }
+        });
+        assert_eq!(served, Ok(()), "{name}");
+    }
+}
+
+/// Calls of SayHello with their replies: no name, names in two scripts, and one of 100,000 bytes; and of
+/// SayHelloStreamReply with a single reply, which is one of a unary call.
+fn calls() -> String {
+    let call = |method: &str, message: &[u8], reply: &str| {
+        let reply = field(1, reply.as_bytes());
+        format!(
+            "[[request]]\npath = '/helloworld.Greeter/{method}'\nmessage_hex = '{}'\nexpect_hex = '{}'\n",
+            hex(message),
+            hex(&reply)
+        )
+    };
+    let long = "n".repeat(100_000);
+    let names = ["a", "bc", "Zoë", "世界", &long];
+    let hellos =
+        names.map(|name| call("SayHello", &field(1, name.as_bytes()), &format!("Hello {name}")));
+    let none = call("SayHello", &[], "Hello ");
+    let single = [&field(1, b"a")[..], &[0x10, 1]].concat();
+    let single = call("SayHelloStreamReply", &single, "Hello a 1");
+    format!("protocol = 'grpc'\n{}{none}{single}", hellos.concat())
+}
+
+/// A field of Protocol Buffers that has bytes or a text.
+fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+    let mut out = vec![number << 3 | 2];
+    let mut length = bytes.len();
+    while length > 0x7f {
+        out.push(length as u8 | 0x80);
+        length >>= 7;
+    }
+    out.push(length as u8);
+    out.extend_from_slice(bytes);
+    out
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Each contender of the workload `grpc` answers calls that are in flight together on many streams, and says so if
+/// there is no such method, or if a stream has more than one reply.
+pub fn answers_calls(peers: Peers) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("calls.toml");
+    fs::write(&file, calls()).expect("written");
+    let file = file.to_str().expect("a path");
+    let mixed = ["--workload", file, "-c", "4", "-p", "16", "-n", "2000", "--timeout", "30s"];
+    let few = ["-c", "1", "-n", "1", "--timeout", "30s", "--message-hex", "0a01611002"];
+    for contender in contenders("grpc", peers) {
+        let name = &contender.manifest.name;
+        let served = with(&contender, "grpc", &|served: &Served<'_>| {
+            let load = |path: &str, more: &[&str]| {
+                let url = format!("grpc://{}{path}", served.addr);
+                let mut load = Command::new(env!("CARGO_BIN_EXE_regatta"));
+                let output = load.args(["load", &url]).args(more).output().expect("it runs");
+                let said = [output.stdout, output.stderr].concat();
+                (output.status.code(), String::from_utf8_lossy(&said).into_owned())
+            };
+            let wrong = |path: &str, part: &str| match load(path, &few) {
+                (Some(1), said) if said.contains(part) => Ok(()),
+                (code, said) => Err(format!("{path}: expected {part:?}, got {code:?}: {said}")),
+            };
+            let (code, said) = load("", &mixed);
+            if code != Some(0) {
+                return Err(said);
+            }
+            wrong("/helloworld.Greeter/SayNothing", "grpc-status 12 (UNIMPLEMENTED)")?;
+            wrong("/helloworld.Nobody/SayHello", "grpc-status 12 (UNIMPLEMENTED)")?;
+            // The message asks for two replies.
+            wrong("/helloworld.Greeter/SayHelloStreamReply", "more bytes behind the message")
         });
         assert_eq!(served, Ok(()), "{name}");
     }

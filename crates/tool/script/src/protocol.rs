@@ -186,6 +186,12 @@ pub trait Asks: Clone + Debug + Send + Sync + Serialize + DeserializeOwned {
         false
     }
 
+    /// Whether no server may answer before it has the whole request. Of the requests in a workload file, usually only
+    /// its author knows that.
+    fn needs_whole_requests(&self) -> bool {
+        false
+    }
+
     /// The same workload with `n` rounds of work per request; `None` if requests have no such
     /// number.
     fn with_n(&self, n: u32) -> Option<Self> {

@@ -43,7 +43,7 @@ use std::{
   regatta load http://localhost/items --unix-socket /run/app.sock
   regatta load http://127.0.0.1:8080/ --http2 -c 8 -p 32
   regatta load grpc://127.0.0.1:50051/helloworld.Greeter/SayHello \\
-      --proto workloads/helloworld.proto -c 8 -p 32 \\
+      --proto peers/helloworld.proto -c 8 -p 32 \\
       --message '{\"name\": \"a\"}' --expect '{\"message\": \"Hello a\"}'
   regatta load grpc://127.0.0.1:50051/shop.Prices/Watch -p 32 --timeout 30s \\
       --stream --messages 100 --expect-hex '08{n:varint}'

@@ -58,8 +58,9 @@ pub(crate) fn check_known(
 }
 
 /// Whether a contender serves the workload: its manifest names the service or the workload file. A
-/// server with the adapter `echo` serves every workload file whose requests can be echoed. One that has its own
-/// protocol (`adapter`) must have a form of the workload in it.
+/// server with the adapter `echo` serves every workload file whose requests can be echoed; one with the adapter
+/// `canned`, every file of a protocol that its manifest names, if one reply can answer all requests. One that has its
+/// own protocol (`adapter`) must have a form of the workload in it.
 pub(crate) fn serves(contest: &Contest, contender: &Contender) -> bool {
     let is_over = |over: &String| contender.manifest.over.contains_key(over);
     contest.over.as_ref().is_none_or(is_over) && serves_over_any(contest, contender)
@@ -83,6 +84,10 @@ fn serves_over_any(contest: &Contest, contender: &Contender) -> bool {
     let is_named = named(&contest.service()) || of_file && named(&contest.workload);
     match manifest.adapter {
         Some(Adapter::Echo) if of_file => contest.spoken().is_some_and(|w| w.echoed().is_some()),
+        Some(Adapter::Canned) if of_file => contest.spoken().is_some_and(|workload| {
+            let protocol = workload.protocol().name.to_owned();
+            named(&protocol) && workload.canned(Default::default()).is_some()
+        }),
         Some(adapter @ Adapter::Speaks(_)) if !of_file => {
             is_named && contest.spoken().is_none_or(|workload| adapter.asked(&workload).is_ok())
         }
@@ -209,6 +214,34 @@ mod tests {
             let mut contest = Contest::parse("", "x").unwrap();
             contest.ask(Ok(workload), "x").unwrap();
             assert_eq!(serves(&contest, &contender), serving, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_server_with_one_reply_serves_the_workload_files_of_its_protocol() {
+        let null = |workload: &str| {
+            let text = format!(
+                "name = 'null'\nabout = 'a'\nworkloads = ['{workload}']\nadapter = 'canned'\n\
+                 start = ['a', '{{port}}']"
+            );
+            Contender { manifest: Manifest::parse(&text).unwrap(), dir: Default::default() }
+        };
+        let calls = include_str!("../../../../../workloads/grpc.toml");
+        let protocol = Workload::from_text(calls, "mine").unwrap().protocol().name;
+        // The reply to its most frequent call does not fit.
+        let long = calls.replace("0a0748656c6c6f2061", &"00".repeat(5_000));
+        let of_hello = Workload::parse("hello").unwrap().protocol().name;
+        let get = format!("protocol = '{of_hello}'\n[[request]]\npath = '/'\n");
+        for (text, name, of, serving) in [
+            (calls, "mine", protocol, true),
+            (calls, "mine", "hello", false),
+            (&long, protocol, protocol, false),
+            // Its name is that of a built-in workload, whose reply would be wrong here.
+            (&get, "hello", "hello", false),
+        ] {
+            let mut contest = Contest::parse("", "x").unwrap();
+            contest.ask(Workload::from_text(text, name), "x").unwrap();
+            assert_eq!(serves(&contest, &null(of)), serving, "{name}, {of}");
         }
     }
 

@@ -9,7 +9,8 @@ use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 pub enum Adapter {
     /// Echoes every byte that it receives: the null server.
     Echo,
-    /// Sends `{reply}` for each `{request_bytes}` bytes that it receives: the null server of `hello`.
+    /// Sends `{reply}` for each `{request_bytes}` bytes that it receives, or on each stream: the null server of `hello`
+    /// and of unary calls.
     Canned,
     /// Speaks its own variant of the protocol, given by the name of the load's adapter for it; see
     /// [`Workload::adapted`].
@@ -39,8 +40,8 @@ impl Adapter {
                 let canned = workload.canned(Default::default());
                 canned.map(|(workload, _)| workload).ok_or_else(|| {
                     format!(
-                        "the adapter `canned` serves only hello, because it counts requests by \
-                         their bytes; this race runs {name}"
+                        "the adapter `canned` serves only hello and unary calls, because all \
+                         requests get the same reply; this race runs {name}"
                     )
                 })
             }

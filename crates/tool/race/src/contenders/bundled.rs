@@ -9,6 +9,7 @@ pub(crate) const RACES: [(&str, &str); 19] = [
     ("dialogue", include_str!("../../../../../races/dialogue.toml")),
     ("hello", include_str!("../../../../../races/hello.toml")),
     ("readiness", include_str!("../../../../../races/readiness.toml")),
+    ("grpc", include_str!("../../../../../races/grpc.toml")),
     ("hash", include_str!("../../../../../races/hash.toml")),
     ("hash-quick", include_str!("../../../../../races/hash-quick.toml")),
     ("hub", include_str!("../../../../../races/hub.toml")),
@@ -24,7 +25,8 @@ pub(crate) const RACES: [(&str, &str); 19] = [
 ];
 
 /// The workload files that they name: the name of each without `.toml`, and its text.
-pub(crate) const WORKLOADS: [(&str, &str); 4] = [
+pub(crate) const WORKLOADS: [(&str, &str); 5] = [
+    ("grpc", include_str!("../../../../../workloads/grpc.toml")),
     ("shard-set-get", include_str!("../../../../../workloads/shard-set-get.toml")),
     ("shard-mset-10", include_str!("../../../../../workloads/shard-mset-10.toml")),
     ("shard-mset-100", include_str!("../../../../../workloads/shard-mset-100.toml")),

@@ -34,11 +34,11 @@ pub(crate) fn plan_against(
 ) -> Plan {
     let path = entrant.contender.manifest.path.clone();
     // A null server replies to bytes, not to whole requests. For a workload file, only its author knows
-    // whether servers may do the same, unless it has a single request without content.
+    // whether servers may do the same, unless its protocol forbids it, or it has a single request without content.
     let adapter = entrant.contender.manifest.adapter;
     let is_null = adapter.is_some_and(Adapter::is_null) || entrant.name == NULL;
-    let withholds =
-        !is_null && (asked.workload_file.is_none() || reply_seen::is_only_request(entrant));
+    let are_whole = asked.workload_file.is_none() || entrant.speaks.needs_whole_requests();
+    let withholds = !is_null && (are_whole || reply_seen::is_only_request(entrant));
     let nodes = addresses.further(|_| HOST.to_owned());
     let plan = plan(asked, entrant.speaks_under(load.n), addresses.own, load, seed);
     Plan { path, withholds, nodes, ..plan }

@@ -215,6 +215,12 @@ macro_rules! table {
                 match self { $(Workload::$Name(asks) => asks.is_sequential()),* }
             }
 
+            /// Whether no server may answer before it has the whole request: see
+            /// [`Asks::needs_whole_requests`].
+            pub fn needs_whole_requests(&self) -> bool {
+                match self { $(Workload::$Name(asks) => asks.needs_whole_requests()),* }
+            }
+
             /// A request that samples what a reply is like; `None` if replies are not described.
             pub fn sample(&self, place: Destination<'_>) -> Option<Sample> {
                 match self { $(Workload::$Name(asks) => asks.sample(place)),* }

@@ -2,6 +2,7 @@
 
 mod answers;
 mod backends;
+mod calls;
 mod container;
 mod handed_over;
 mod lies;

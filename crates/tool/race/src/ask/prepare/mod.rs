@@ -328,7 +328,11 @@ fn named(contest: &Contest, known: &[Contender], server: Option<&ServerMachine>)
                 continue;
             }
             let why = match is_known {
-                true => format!("it {}", does_not_serve(contest, otherwise)),
+                true => format!(
+                    "it {}{}",
+                    does_not_serve(contest, otherwise),
+                    these_do(contest, serving)
+                ),
                 false => format!("there is no manifest of that name{}", hint(name, serving)),
             };
             found.push(Entry { skipped: Some(why), ..blank(name) });
@@ -338,6 +342,12 @@ fn named(contest: &Contest, known: &[Contender], server: Option<&ServerMachine>)
         entries.append(&mut found);
     }
     entries
+}
+
+/// Names the contenders that serve the workload, if the user has named all that take part.
+fn these_do<'a>(contest: &Contest, serving: impl Iterator<Item = &'a str>) -> String {
+    let serving: Vec<&str> = serving.filter(|_| contest.all_named).collect();
+    if serving.is_empty() { String::new() } else { format!("; these do: {}", serving.join(", ")) }
 }
 
 /// Returns the entry of a contender from the command line. One that cannot be started is an error,

@@ -1,7 +1,7 @@
 //! The calls of a load.
 
 use super::{
-    framing,
+    canned, framing,
     protobuf::Types,
     reply::{Expected, Reply},
     rules,
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     dialects::{http::requests::draw, http2::Dialect2},
-    protocol::{Asks, CompileOptions, Destination, Speech},
+    protocol::{Asks, Canned, CompileOptions, Destination, Speech},
     script::TooLarge,
 };
 use serde::{Deserialize, Serialize};
@@ -201,5 +201,26 @@ impl Asks for GrpcAsks {
 
     fn text(&self) -> Option<&str> {
         self.text.as_deref()
+    }
+
+    /// A method gets its message whole.
+    fn needs_whole_requests(&self) -> bool {
+        true
+    }
+
+    /// The same calls, which all expect exactly the message of the most frequent one; `None` if one expects a stream.
+    fn canned(&self, _: Destination<'_>) -> Option<(Self, Canned)> {
+        if self.calls.iter().any(|call| call.stream.is_some()) {
+            return None;
+        }
+        let frequent = self.calls.iter().max_by_key(|call| call.weight)?;
+        let message = frequent.expected.clone().unwrap_or_default();
+        let canned = canned::of(&message)?;
+        let expects = |call: &GrpcCall| {
+            let expected = Some(message.clone());
+            GrpcCall { expected, by_fields: false, ..call.clone() }
+        };
+        let calls = self.calls.iter().map(expects).collect();
+        Some((GrpcAsks { calls, ..self.clone() }, canned))
     }
 }

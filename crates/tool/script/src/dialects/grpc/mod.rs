@@ -3,9 +3,10 @@
 //! `asks` has the calls, from the options of a load or from a file (`file`). The connection is that of
 //! HTTP/2; only responses are checked differently (`reply`): a response is one message with a prefix
 //! (`framing`) or a `stream` of them, and its outcome is in its trailers (`status`). `protobuf` reads messages as JSON,
-//! and compares them by their fields.
+//! and compares them by their fields. `canned` has the response of the null server.
 
 mod asks;
+mod canned;
 mod file;
 mod framing;
 mod hex;

@@ -76,7 +76,7 @@ impl Asks for Http2Asks {
 
     /// The requests are the same, because the server needs not know their length.
     fn canned(&self, _: Destination<'_>) -> Option<(Self, Canned)> {
-        let canned = Canned { request_bytes: 1, reply: sample::canned_reply().into() };
+        let canned = Canned { request_bytes: 1, reply: sample::canned_hello().into() };
         self.asks.is_hello().then(|| (Http2Asks { is_canned: true, ..self.clone() }, canned))
     }
 

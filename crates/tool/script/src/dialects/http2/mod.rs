@@ -15,7 +15,7 @@ mod receive;
 mod reply;
 mod requests;
 pub(in crate::dialects) mod response;
-mod sample;
+pub(in crate::dialects) mod sample;
 mod talk;
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! One request with its reply outside the load, and the reply of a server that answers all requests alike.
+//! One request with its reply outside the load, and the replies of servers that answer all requests alike.
 
 use super::{dialect::Dialect2, reply::Reply, talk::ConnectionState};
 use crate::dialects::http::reply::{salted::Salts, seen::ContentSoFar};
@@ -9,8 +9,11 @@ use regatta_http2::{
 };
 use regatta_record::ReplySeen;
 
-/// The fields of [`canned_reply`]: those of regatta's own `hello`, as they were at 1234567890 s.
-const FIELDS: [(&[u8], &[u8]); 4] = [
+/// Names and values.
+type Fields<'f> = &'f [(&'f [u8], &'f [u8])];
+
+/// The fields of [`canned_hello`]: those of regatta's own `hello`, as they were at 1234567890 s.
+const FIELDS: Fields<'_> = &[
     (b":status", b"200"),
     (b"date", b"Fri, 13 Feb 2009 23:31:30 GMT"),
     (b"content-type", b"text/plain"),
@@ -18,15 +21,33 @@ const FIELDS: [(&[u8], &[u8]); 4] = [
 ];
 const CONTENT: &[u8] = b"Hello. The time is 1234567890";
 
-/// The frames of a reply to `hello`, on stream 0. Its fields are literals, so they do not depend on the connection.
-pub(super) fn canned_reply() -> Vec<u8> {
-    let mut block = Vec::new();
-    let fields = FIELDS.map(|(name, value)| (name, value, Indexing::Without));
-    Encoder::default().encode(fields, &mut block);
+/// The frames of a reply to `hello`.
+pub(super) fn canned_hello() -> Vec<u8> {
+    canned_reply(FIELDS, CONTENT, &[])
+}
+
+/// The frames of a reply, on stream 0; without trailers if there are none. Its fields are literals, so they do not
+/// depend on the connection.
+pub(in crate::dialects) fn canned_reply(
+    head: Fields<'_>,
+    content: &[u8],
+    trailers: Fields<'_>,
+) -> Vec<u8> {
     let mut frames = Vec::new();
-    write::headers(&mut frames, |_| (), (0, false), &block, MIN_MAX_SIZE);
-    write::data(&mut frames, |_| (), (0, true), CONTENT, MIN_MAX_SIZE);
+    let ends = trailers.is_empty();
+    write::headers(&mut frames, |_| (), (0, false), &block(head), MIN_MAX_SIZE);
+    write::data(&mut frames, |_| (), (0, ends), content, MIN_MAX_SIZE);
+    if !ends {
+        write::headers(&mut frames, |_| (), (0, true), &block(trailers), MIN_MAX_SIZE);
+    }
     frames
+}
+
+fn block(fields: Fields<'_>) -> Vec<u8> {
+    let mut block = Vec::new();
+    let fields = fields.iter().map(|(name, value)| (*name, *value, Indexing::Without));
+    Encoder::default().encode(fields, &mut block);
+    block
 }
 
 /// What a connection sends for its first request.
@@ -83,7 +104,7 @@ mod tests {
         let mut came = Vec::new();
         write::settings(&mut came, &[]);
         let at = came.len();
-        came.extend_from_slice(&canned_reply());
+        came.extend_from_slice(&canned_hello());
         let frames = came.len() - at;
         // Each frame gets the first stream.
         let length = usize::from(came[at + 2]);
@@ -112,7 +133,7 @@ mod tests {
         let hello = Workload::parse("hello").unwrap().adopted("http2", false).unwrap();
         let (workload, canned) = hello.canned(Destination::default()).unwrap();
         assert_eq!(workload.name(), "hello");
-        assert_eq!(&*canned.reply, canned_reply());
+        assert_eq!(&*canned.reply, canned_hello());
         let items = Workload::usual("http", Some("/items")).unwrap();
         assert!(items.adopted("http2", false).unwrap().canned(Destination::default()).is_none());
     }

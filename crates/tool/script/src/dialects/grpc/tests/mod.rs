@@ -423,3 +423,49 @@ fn a_wrong_response_that_is_tolerated_leaves_the_connection_usable() {
     assert_eq!((right, wrong), (PIPELINE as u32 / 2, PIPELINE / 2));
     assert_eq!(pair.cursor.owed(), 0);
 }
+
+/// The frames that the null server sends for a call, on its stream.
+fn on_stream(reply: &[u8], stream: u32) -> Vec<u8> {
+    let mut frames = reply.to_vec();
+    let mut at = 0;
+    while at < frames.len() {
+        let length = u32::from_be_bytes([0, frames[at], frames[at + 1], frames[at + 2]]);
+        frames[at + 5..at + 9].copy_from_slice(&stream.to_be_bytes());
+        at += 9 + length as usize;
+    }
+    frames
+}
+
+#[test]
+fn a_server_that_answers_all_calls_alike_gets_them_with_one_expected_message() {
+    let asks = |text| Workload::from_text(text, "items").unwrap();
+    let weighted = TEXT.replace("message_hex = \"0802\"", "weight = 2\nmessage_hex = \"0802\"");
+    let (workload, canned) = asks(&weighted).canned(Destination::default()).unwrap();
+    assert_eq!(canned.request_bytes, 1);
+    let place = Destination { host: "a.test:1", ..Destination::default() };
+    let order = CompileOptions { seed: 3, pipeline: PIPELINE, place, shared: None, machines: None, pushes: Pushes::default() };
+    let Compiled::Grpc(dialect) = workload.compile(&order).unwrap() else { panic!("gRPC") };
+    let mut pair = Pair::new(dialect);
+    let mut out = Vec::new();
+    for asked in pair.asked(&mut out) {
+        assert!(asked.fields.iter().any(|field| field.name == b"te"));
+        out.extend(on_stream(&canned.reply, asked.stream));
+    }
+    pair.receive(&out, 7);
+    assert_eq!(pair.answered, PIPELINE as u32);
+    assert!(canned.reply.windows(5).any(|part| part == b"\x0a\x03two"), "the most frequent one");
+}
+
+#[test]
+fn a_long_message_has_no_canned_response() {
+    let text = |bytes: usize| {
+        let hex = "00".repeat(bytes);
+        format!("protocol = 'grpc'\n[[request]]\npath = '/a.B/C'\nexpect_hex = '{hex}'")
+    };
+    let canned = |bytes| {
+        let workload = Workload::from_text(&text(bytes), "a").unwrap();
+        workload.canned(Destination::default())
+    };
+    assert!(canned(4096).is_some());
+    assert!(canned(4097).is_none());
+}
