@@ -1,7 +1,7 @@
 //! The races that come with the program.
 
 /// Their names and their files.
-pub(crate) const RACES: [(&str, &str); 19] = [
+pub(crate) const RACES: [(&str, &str); 20] = [
     ("quick", include_str!("../../../../../races/quick.toml")),
     ("double", include_str!("../../../../../races/double.toml")),
     ("models", include_str!("../../../../../races/models.toml")),

@@ -73,6 +73,17 @@ fn each_lie_between_nodes_is_found_and_named() {
     }
 }
 
+/// A hub connects to its broker for the first time when members have joined. Nothing can be lost by then.
+#[test]
+fn a_gap_before_the_first_broadcast_is_no_loss() {
+    for allows_gaps in [false, true] {
+        let servers = two(Fault::GapBeforeAll);
+        let tally = run(&Plan { allows_gaps, ..on(&servers) }).unwrap();
+        assert_undisturbed(&tally);
+        assert_eq!(tally.announced, allows_gaps.then(AnnouncedLosses::default));
+    }
+}
+
 #[test]
 fn only_a_load_that_asks_for_one_order_finds_another_one() {
     let servers = two(Fault::Swapped(100));

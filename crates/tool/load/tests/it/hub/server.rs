@@ -33,6 +33,8 @@ pub enum Fault {
     LostAtNode(u64),
     /// One member gets a gap, and then so many copies of it.
     Gap(u64, usize),
+    /// Each member gets a gap before it has joined.
+    GapBeforeAll,
     /// One member gets it, then a gap, and then it again.
     GapBetween(u64),
     /// Its result says that it is not published, and nobody gets it.
@@ -347,6 +349,9 @@ impl<P: Protocol> Hub<P> {
                             self.ever.fetch_add(1, SeqCst);
                             drop(members);
                             self.joined.notify_all();
+                        }
+                        if self.fault == Fault::GapBeforeAll {
+                            tell(&self.protocol.gap().expect("the protocol has gaps"));
                         }
                         self.protocol.asks().iter().for_each(|asks| tell(asks));
                         asked = self.protocol.asks().is_some();

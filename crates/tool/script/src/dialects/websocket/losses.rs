@@ -9,33 +9,10 @@ use super::{
     talk::ConnectionState,
 };
 use crate::dialect::Heard;
-use regatta_record::{AnnouncedLosses, Exchange};
-use std::sync::atomic::{AtomicU64, Ordering::*};
-
-/// Counts of what the hub announced to the members of this process.
-#[derive(Debug, Default)]
-pub(super) struct Losses {
-    gaps: AtomicU64,
-    /// Modulo 2^64: members of this process may take off what those of another one have counted.
-    missed: AtomicU64,
-    not_published: AtomicU64,
-    unknown: AtomicU64,
-}
+use regatta_record::Exchange;
+use std::sync::atomic::Ordering::*;
 
 const REFUSED: &str = "no copy of a broadcast that is not published, as its result says";
-
-impl Losses {
-    /// The counts so far.
-    pub fn counted(&self) -> AnnouncedLosses {
-        let of = |count: &AtomicU64| count.load(Relaxed);
-        AnnouncedLosses {
-            gaps: of(&self.gaps),
-            missed: of(&self.missed),
-            not_published: of(&self.not_published),
-            unknown: of(&self.unknown),
-        }
-    }
-}
 
 impl Hub {
     /// Handles a message that is no reply and no copy.

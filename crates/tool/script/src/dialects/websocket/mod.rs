@@ -11,6 +11,7 @@
 mod adapted;
 mod adapters;
 mod afar;
+mod announced;
 mod asks;
 mod frames;
 mod losses;

@@ -3,8 +3,8 @@
 use super::{
     adapters::Adapter,
     afar::{Afar, FarInbox},
+    announced::Losses,
     frames,
-    losses::Losses,
     message::{self, Message, Payload, Request},
     opening::Asked,
     roster::{Place, Roster, Sent, TooMany},

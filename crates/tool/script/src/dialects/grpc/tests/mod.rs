@@ -443,7 +443,14 @@ fn a_server_that_answers_all_calls_alike_gets_them_with_one_expected_message() {
     let (workload, canned) = asks(&weighted).canned(Destination::default()).unwrap();
     assert_eq!(canned.request_bytes, 1);
     let place = Destination { host: "a.test:1", ..Destination::default() };
-    let order = CompileOptions { seed: 3, pipeline: PIPELINE, place, shared: None, machines: None, pushes: Pushes::default() };
+    let order = CompileOptions {
+        seed: 3,
+        pipeline: PIPELINE,
+        place,
+        shared: None,
+        machines: None,
+        pushes: Pushes::default(),
+    };
     let Compiled::Grpc(dialect) = workload.compile(&order).unwrap() else { panic!("gRPC") };
     let mut pair = Pair::new(dialect);
     let mut out = Vec::new();
