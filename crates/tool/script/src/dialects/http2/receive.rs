@@ -176,22 +176,13 @@ impl<R: Response> Reader<'_, R> {
                 Seen::More
             }
             Event::NotProcessed { stream } => {
-                let why = match self.begun(talk, stream) {
-                    None => not_processed(talk.closing),
-                    Some(messages) => Unanswered::Ended(format!(
-                        "the server began a response, and then announced that it had not processed \
-                         the request (GOAWAY; RFC 9113, 6.8){messages}"
-                    )),
-                };
+                let why = self.not_processed(talk, stream);
                 talk.end(stream.place, stream.id, why);
                 Seen::More
             }
             Event::Reset { stream, code } => {
-                let messages = self.begun(talk, stream).unwrap_or_default();
-                let why = format!(
-                    "the server reset the stream with {code} (RST_STREAM; RFC 9113, 6.4){messages}"
-                );
-                talk.end(stream.place, stream.id, Unanswered::Ended(why));
+                let why = self.reset(talk, stream, code);
+                talk.end(stream.place, stream.id, why);
                 Seen::More
             }
             Event::Wrong { stream, rule } => {
@@ -260,6 +251,27 @@ impl<R: Response> Reader<'_, R> {
             tolerates: self.desk.tolerates,
             answer: self.answer,
         }
+    }
+
+    /// The server says that it did not process a request. It did if its response has begun.
+    #[cold]
+    fn not_processed(&self, talk: &mut ConnectionState<R>, stream: Stream) -> Unanswered {
+        match self.begun(talk, stream) {
+            None => not_processed(talk.closing),
+            Some(messages) => Unanswered::Ended(format!(
+                "the server began a response, and then announced that it had not processed the \
+                 request (GOAWAY; RFC 9113, 6.8){messages}"
+            )),
+        }
+    }
+
+    /// The server reset a stream.
+    #[cold]
+    fn reset(&self, talk: &mut ConnectionState<R>, stream: Stream, code: ErrorCode) -> Unanswered {
+        let messages = self.begun(talk, stream).unwrap_or_default();
+        Unanswered::Ended(format!(
+            "the server reset the stream with {code} (RST_STREAM; RFC 9113, 6.4){messages}"
+        ))
     }
 
     /// The messages of a response that has partly arrived, for people; `None` if nothing of it has.
