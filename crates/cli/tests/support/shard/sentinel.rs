@@ -24,7 +24,12 @@ impl Sentinel {
     /// Starts a Sentinel for masters with these names. Two must agree that one is down, after half a second.
     fn start(masters: &[(&str, &Node)]) -> Sentinel {
         let port = port::free();
-        Sentinel::start_with(masters, port, &format!("port {port}\n"))
+        let sentinel = Sentinel::start_with(masters, port, &format!("port {port}\n"));
+        // It makes a master that has returned a replica after four of these periods and a look at it, which take up to
+        // 18 s by default. Sentinels before 7.0 have no such command.
+        Client::connect(sentinel.addr())
+            .say("SENTINEL DEBUG INFO-PERIOD 1000 PUBLISH-PERIOD 500 ASK-PERIOD 500");
+        sentinel
     }
 
     /// Starts one that is reached only over TLS, and reaches its masters so. `options`: those of a node.
@@ -58,10 +63,6 @@ impl Sentinel {
             .expect("redis-server starts");
         let sentinel = Sentinel { child, _folder: folder, port };
         until("the Sentinel listens", || Client::try_connect(sentinel.addr()).is_ok());
-        // It makes a master that has returned a replica after four of these periods and a look at it, which take up to
-        // 18 s by default. Sentinels before 7.0 have no such command.
-        Client::connect(sentinel.addr())
-            .say("SENTINEL DEBUG INFO-PERIOD 1000 PUBLISH-PERIOD 500 ASK-PERIOD 500");
         sentinel
     }
 

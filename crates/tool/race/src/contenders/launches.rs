@@ -84,7 +84,9 @@ impl Contender {
                 _ => format!("{name}'s backend {role} {instance}"),
             };
             let (run, instance) = (run.as_path(), Some(instance));
-            let own = Values { host, port, run, instance, cores: cpus.len(), ..*values };
+            // Without CPUs of its own it has those of the server.
+            let cores = if cpus.is_empty() { values.cores } else { cpus.len() };
+            let own = Values { host, port, run, instance, cores, ..*values };
             launches.push(self.launch(
                 How { name, start, env, config, image: None },
                 &own,
