@@ -30,7 +30,7 @@ fn a_race_of_two_hub_nodes_has_the_cost_of_both_and_of_the_broker() {
     assert_eq!(roles, ["server", "node", "redis"]);
     for role in &cell.roles {
         // The members are at both nodes, and each broadcast comes from the broker.
-        assert!(role.cost_ns_per_request.is_some_and(|cost| cost.mean > 1.0), "{role:?}");
+        assert!(role.share.is_some_and(|share| share > 0.01), "{role:?}");
     }
     let shares: Vec<f64> = cell.roles.iter().filter_map(|role| role.share).collect();
     assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{shares:?}");
