@@ -74,14 +74,14 @@ fn a_contender_whose_manifest_does_not_name_the_calls_is_refused() {
     let file = course.path("grpc.toml");
     course.write("grpc.toml", CALLS);
     let file = file.to_str().unwrap();
-    let args = ["race", "tonic", "hyper", "--workload", file, "--dry-run"];
+    let args = ["race", "epoll", "percore", "--workload", file, "--dry-run"];
     let ended = course.started(course.regatta(&args)).ended().with_status(2);
-    ended.assert_printed(&["hyper cannot race: it does not serve grpc"]);
+    ended.assert_printed(&["epoll cannot race: it does not serve grpc; these do: null, "]);
     // A file of another name asks for other calls.
     course.write("items.toml", CALLS);
-    let args = ["race", "tonic", "grpc-go", "--workload", "items.toml", "--dry-run"];
+    let args = ["race", "epoll", "percore", "--workload", "items.toml", "--dry-run"];
     let ended = course.started(course.regatta(&args)).ended().with_status(2);
-    ended.assert_printed(&["tonic cannot race: it does not serve items"]);
+    ended.assert_printed(&["epoll cannot race: it does not serve items"]);
     // It has a null server of its own.
     let (one, other) = ("one=sh {port}", "other=sh -e {port}");
     let args = ["race", one, other, "--workload", "items.toml", "--dry-run", "--json", "-"];
