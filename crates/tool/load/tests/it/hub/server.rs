@@ -200,6 +200,55 @@ impl<P: Protocol> Hub<P> {
         self.protocol.frames(&self.protocol.gap().expect("the protocol has gaps"))
     }
 
+    /// The result of a broadcast; `None` for a protocol that has none.
+    fn outcome(
+        &self,
+        number: u64,
+        (digits, number_of): (&str, &str),
+        (listeners, misreports): (usize, bool),
+    ) -> Option<String> {
+        match self.fault {
+            Fault::NotPublished(n) | Fault::PublishedAnyway(n) if n == number => {
+                self.protocol.failed(digits, "not published: the broker does not take it now")
+            }
+            Fault::Unknown(n) if n == number => {
+                self.protocol.failed(digits, "unknown whether published: not confirmed")
+            }
+            _ => self.protocol.result(digits, number_of, listeners, misreports),
+        }
+    }
+
+    /// What a member gets of a broadcast at once.
+    fn copies(
+        &self,
+        number: u64,
+        (is_victim, is_newcomer): (bool, bool),
+        (digits, copy): (&str, &[u8]),
+    ) -> Vec<u8> {
+        match self.fault {
+            Fault::NotPublished(n) if n == number => Vec::new(),
+            Fault::Gap(n, copies) if n == number && is_victim => {
+                [self.gap(), copy.repeat(copies)].concat()
+            }
+            Fault::GapBetween(n) if n == number && is_victim => [copy, &self.gap(), copy].concat(),
+            Fault::Lost(n) if n == number && is_victim => Vec::new(),
+            Fault::LostToNewcomer(n) if is_multiple(number, n) && is_newcomer => Vec::new(),
+            Fault::DoubledToNewcomer(n) if is_multiple(number, n) && is_newcomer => copy.repeat(2),
+            Fault::Doubled(n) if n == number && is_victim => copy.repeat(2),
+            Fault::Altered(n) if n == number && is_victim => {
+                let mut altered = digits.as_bytes().to_vec();
+                altered[30] = if altered[30] == b'0' { b'1' } else { b'0' };
+                let altered = String::from_utf8(altered).unwrap();
+                self.protocol.frames(&self.protocol.copy(&altered))
+            }
+            Fault::Invented(n) if n == number && is_victim => {
+                let invented = self.protocol.copy(&"f".repeat(40));
+                [copy, &self.protocol.frames(&invented)].concat()
+            }
+            _ => copy.to_vec(),
+        }
+    }
+
     fn broadcast(&self, sender: usize, digits: &str, number_of: &str) {
         // Under the lock, so that all members receive all broadcasts in the same order.
         let members = self.members.lock().unwrap();
@@ -217,15 +266,7 @@ impl<P: Protocol> Hub<P> {
             Fault::CountsAll => self.ever.load(SeqCst),
             _ => members.len(),
         };
-        let result = match fault {
-            Fault::NotPublished(n) | Fault::PublishedAnyway(n) if n == number => {
-                self.protocol.failed(digits, "not published: the broker does not take it now")
-            }
-            Fault::Unknown(n) if n == number => {
-                self.protocol.failed(digits, "unknown whether published: not confirmed")
-            }
-            _ => self.protocol.result(digits, number_of, listeners, misreports),
-        };
+        let result = self.outcome(number, (digits, number_of), (listeners, misreports));
         let own = members.iter().find(|(member, _)| *member == sender);
         let is_first = fault == Fault::ResultFirst(number);
         let tell_result = || {
@@ -243,38 +284,13 @@ impl<P: Protocol> Hub<P> {
             let is_newcomer = Some(*member) == newcomer;
             let is_victim = Some(*member) == victim;
             match fault {
-                Fault::NotPublished(n) if n == number => {}
-                Fault::LostAtNode(n) | Fault::Unknown(n)
-                    if n == number && member % 2 != sender % 2 => {}
-                Fault::Gap(n, copies) if n == number && is_victim => {
-                    write(stream, &[self.gap(), copy.repeat(copies)].concat());
-                }
-                Fault::GapBetween(n) if n == number && is_victim => {
-                    write(stream, &[copy.clone(), self.gap(), copy.clone()].concat());
-                }
-                Fault::Lost(n) if n == number && is_victim => {}
-                Fault::LostToNewcomer(n) if is_multiple(number, n) && is_newcomer => {}
-                Fault::DoubledToNewcomer(n) if is_multiple(number, n) && is_newcomer => {
-                    write(stream, &[&copy[..], &copy[..]].concat());
-                }
                 Fault::Reordered(n) | Fault::Swapped(n) if n == number && is_victim => {
                     let (member, copy) = (*member, copy.clone());
                     *self.kept.lock().unwrap() = Some(Late { member, sender, copy });
                 }
-                Fault::Doubled(n) if n == number && is_victim => {
-                    write(stream, &[&copy[..], &copy[..]].concat());
-                }
-                Fault::Altered(n) if n == number && is_victim => {
-                    let mut altered = digits.as_bytes().to_vec();
-                    altered[30] = if altered[30] == b'0' { b'1' } else { b'0' };
-                    let altered = String::from_utf8(altered).unwrap();
-                    write(stream, &self.protocol.frames(&self.protocol.copy(&altered)));
-                }
-                Fault::Invented(n) if n == number && is_victim => {
-                    let invented = self.protocol.copy(&"f".repeat(40));
-                    write(stream, &[copy.clone(), self.protocol.frames(&invented)].concat());
-                }
-                _ => write(stream, &copy),
+                Fault::LostAtNode(n) | Fault::Unknown(n)
+                    if n == number && member % 2 != sender % 2 => {}
+                _ => write(stream, &self.copies(number, (is_victim, is_newcomer), (digits, &copy))),
             }
             let mut kept = self.kept.lock().unwrap();
             let swaps = matches!(fault, Fault::Swapped(_));

@@ -1,6 +1,6 @@
 //! Combines a race file, the command line and the known contenders into the race to run.
 
-mod fixed_port;
+mod unfit_for_duels;
 
 use crate::{
     ask::{
@@ -249,7 +249,7 @@ pub fn prepare(
     if server.is_some() {
         elsewhere::check(&asked).map_err(PrepareError)?;
     }
-    fixed_port::check(&asked).map_err(PrepareError)?;
+    unfit_for_duels::check(&asked).map_err(PrepareError)?;
     Ok(asked)
 }
 

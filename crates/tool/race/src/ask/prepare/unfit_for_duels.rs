@@ -1,9 +1,11 @@
-//! Contenders that always listen on the same port. Two of them cannot be alive together, as duels need.
+//! Contenders that cannot be in a duel: those that always listen on the same port, because two of them cannot be alive
+//! together; and those with several nodes, because a duel stops processes for seconds while others have their turn.
 
 use crate::{ask::duels::is_raced_in_duels, contenders::manifest::Manifest};
-use regatta_record::{Asked, Entry};
+use regatta_record::Asked;
 
-/// Checks that no two contenders of a duel have the same fixed port. The error is a sentence.
+/// Checks that no two contenders of a duel have the same fixed port, and that none has several nodes. The error is a
+/// sentence.
 pub(crate) fn check(asked: &Asked) -> Result<(), String> {
     if !asked.loads.iter().any(|load| is_raced_in_duels(asked, load)) {
         return Ok(());
@@ -11,7 +13,15 @@ pub(crate) fn check(asked: &Asked) -> Result<(), String> {
     let mut fixed: Vec<(u16, &str)> = Vec::new();
     let twin = asked.twin();
     for entry in asked.entries.iter().filter(|entry| entry.skipped.is_none()) {
-        let Some(port) = port(entry) else { continue };
+        let Ok(manifest) = toml::from_str::<Manifest>(&entry.manifest) else { continue };
+        if manifest.has_nodes() {
+            return Err(format!(
+                "{} has several nodes, and a duel stops them for seconds while others have their turn, so \
+                 that they lose their connections to each other; race it in rounds (--schedule rounds)",
+                entry.name
+            ));
+        }
+        let Some(port) = manifest.port else { continue };
         if let Some((_, other)) = fixed.iter().find(|(known, _)| *known == port) {
             let rounds =
                 "race them in rounds, in which one runs after the other (--schedule rounds)";
@@ -33,16 +43,11 @@ pub(crate) fn check(asked: &Asked) -> Result<(), String> {
     Ok(())
 }
 
-/// The fixed port of a contender.
-fn port(entry: &Entry) -> Option<u16> {
-    toml::from_str::<Manifest>(&entry.manifest).ok()?.port
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixtures;
-    use regatta_record::{LoadShape, Schedule};
+    use regatta_record::{Entry, LoadShape, Schedule};
 
     fn asked(ports: &[(&str, Option<u16>)]) -> Asked {
         let entry = |(name, port): &(&str, Option<u16>)| {
@@ -74,6 +79,17 @@ mod tests {
         let mut skipped = both;
         skipped.entries[2].skipped = Some("it is not built".into());
         assert_eq!(check(&skipped), Ok(()));
+    }
+
+    #[test]
+    fn a_contender_with_several_nodes_is_raced_in_rounds() {
+        let mut asked = asked(&[("a", None), ("b", None)]);
+        let node = "[[backend]]\nname = 'n'\nnode = true\nstart = ['x', '{port}']\n";
+        asked.entries[1].manifest.push_str(node);
+        let error = check(&asked).unwrap_err();
+        assert!(error.starts_with("b has several nodes, and a duel stops them"), "{error}");
+        let in_rounds = Asked { schedule: Schedule::Rounds, ..asked };
+        assert_eq!(check(&in_rounds), Ok(()));
     }
 
     #[test]
