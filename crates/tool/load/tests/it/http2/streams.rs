@@ -365,3 +365,41 @@ fn a_first_stream_may_take_as_long_as_the_timeout() {
     let tally = run(&Plan { patience, timeout, ..streams(server.address) }).unwrap();
     assert_undisturbed(&tally);
 }
+
+/// A server that permits no content at first, and sends a message all the same.
+#[test]
+fn a_message_before_its_request_is_complete_is_wrong() {
+    let server = Server::start(|stream, _| {
+        const INITIAL_WINDOW_SIZE: u16 = 4;
+        let Some(mut peer) = Peer::new(stream, &[(INITIAL_WINDOW_SIZE, 0)]) else { return };
+        peer.wait_at_most(Duration::from_millis(1));
+        let mut guessed = Vec::new();
+        while let Some(got) = peer.next() {
+            if let Got::Asked(Asked { stream, .. }) = got {
+                if !guessed.contains(&stream) {
+                    peer.head(stream, "200", KIND, false);
+                    messages(&mut peer, stream, &[1]);
+                }
+                messages(&mut peer, stream, &[2, 3, 4]);
+                end(&mut peer, stream, "0");
+            }
+            for stream in peer.begun() {
+                if !guessed.contains(&stream) {
+                    guessed.push(stream);
+                    peer.head(stream, "200", KIND, false);
+                    messages(&mut peer, stream, &[1]);
+                    write::window_update(&mut peer.out, stream, 1_000);
+                }
+            }
+        }
+    });
+    let plan = Plan { until: Until::Requests(9), ..streams(server.address) };
+    let wrong = run(&plan).unwrap().first_wrong.expect("a guess");
+    let expected = "content of the response, although the server has got only 0 bytes of the \
+                    request's content";
+    assert_eq!(wrong.received, expected);
+    let tally = run(&Plan { tolerates: Some(1.0), ..plan }).unwrap();
+    // The settings of the server arrive after the first request was sent.
+    assert_eq!((tally.requests, tally.errors.wrong_reply), (1, 8), "{:?}", tally.causes);
+    assert_eq!(by_name(&tally, "messages").whole_run, 4);
+}
