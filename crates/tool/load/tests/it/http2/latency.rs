@@ -125,7 +125,7 @@ fn a_response_that_is_a_little_late_is_a_timeout() {
         ..items(server.address)
     };
     let tally = run(&plan).unwrap();
-    assert_eq!((tally.replies, tally.errors.timeout), (CONNECTIONS, CONNECTIONS), "{tally:?}");
+    assert_eq!((tally.replies, tally.errors.timeout), (CONNECTIONS, CONNECTIONS));
     assert_eq!((tally.histogram.len(), tally.errors.total()), (CONNECTIONS, CONNECTIONS));
 }
 
