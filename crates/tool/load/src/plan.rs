@@ -102,7 +102,8 @@ pub struct Plan {
     /// Maximum time for a reply; at most [`Plan::MAX_TIMEOUT`].
     pub timeout: Duration,
     /// The run is given up if no further connection opens for this long ([`Plan::PATIENCE`] is a good
-    /// value). A server that answers nothing for this long plus `timeout` counts as dead.
+    /// value), or for 0.2 s more than `timeout` if that is longer: a connection is open when its first
+    /// reply has arrived. A server that answers nothing for this long plus `timeout` counts as dead.
     pub patience: Duration,
     /// The warm-up before the measured window. Not used with [`Until::Requests`] and [`Until::Done`].
     pub warm_up: WarmUp,

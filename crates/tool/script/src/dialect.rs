@@ -408,8 +408,8 @@ impl Streamed {
     /// stream, whose length is kept as its latency.
     pub const OPERATIONS: &'static [Operation] = &[
         Operation::REQUESTS,
-        Operation::new("messages", "message", "messages"),
-        Operation::new("first_messages", "first message", "first messages"),
+        Operation::MESSAGES,
+        Operation::FIRST_MESSAGES,
         Operation::new("longest_gaps", "longest gap", "longest gaps"),
     ];
 }

@@ -160,7 +160,7 @@ pub struct LoadArgs {
     /// Copy this program to ~/.cache/regatta on the machines of --on, unless it is there
     #[arg(long, requires = "on")]
     pub deploy: bool,
-    /// Timeout of a reply. Calls of gRPC announce it to the server (grpc-timeout)
+    /// Timeout of a reply, and of the whole of a stream. Calls of gRPC announce it to the server (grpc-timeout)
     #[arg(long, default_value = "5s", value_parser = duration, value_name = "TIME")]
     pub timeout: Duration,
     /// Exact length of the warm-up. Default: until the rate is steady, at most a second

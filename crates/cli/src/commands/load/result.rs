@@ -16,14 +16,16 @@ use regatta_record::{
 };
 use std::num::NonZeroU32;
 
-fn operation(counted: &OperationCounted, duration_s: f64) -> LoadOperation {
+/// The figures of one kind. In an open loop, `unanswered` requests were due and have no right reply.
+fn operation(counted: &OperationCounted, duration_s: f64, unanswered: u64) -> LoadOperation {
     let OperationCounted { operation, count, whole_run, histogram } = counted;
+    let beyond = if operation.fails_with_request() { unanswered } else { 0 };
     LoadOperation {
         operation: operation.clone(),
         count: *count,
         rate_per_s: if duration_s > 0.0 { *count as f64 / duration_s } else { 0.0 },
         whole_run: *whole_run,
-        latency_ns: Latency::of(histogram),
+        latency_ns: Latency::of_censored(histogram, beyond),
         histogram: encode_histogram(histogram),
     }
 }
@@ -43,6 +45,8 @@ pub fn result(
     let operations = tally.count_of(&cost_per);
     let each = |ns: u64| (operations > 0).then(|| ns as f64 / operations as f64);
     let spent = server.window.as_ref().and_then(UsageWindow::spent);
+    let unanswered = tally.open_loop.as_ref().map_or(0, |open| open.unanswered());
+    let of_kind = |one| operation(one, duration_s, unanswered);
     let mut result = LoadResult {
         format: FORMAT,
         requests: tally.requests,
@@ -72,7 +76,7 @@ pub fn result(
         service_ns: None,
         instances_s: tally.instances_ns.iter().map(|&ns| ns as f64 / 1e9).collect(),
         latency_ns: Latency::of(&tally.histogram),
-        operations: tally.operations.iter().map(|one| operation(one, duration_s)).collect(),
+        operations: tally.operations.iter().map(of_kind).collect(),
         cost_per,
         load_cpu_ns_per_request: each(tally.load_cpu_ns - tally.spun_ns),
         server_cpu_ns_per_request: spent.and_then(|spent| each(spent.cpu_ns)),

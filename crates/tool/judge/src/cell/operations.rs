@@ -20,7 +20,8 @@ pub struct Operations {
 
 impl Operations {
     /// All kinds, in the order of the first round. Each request causes one operation of the kind
-    /// `latency_of`, so an unanswered request counts as longer than every such operation. The error
+    /// `latency_of`, and one first message, so an unanswered request counts as longer than every such
+    /// operation. The error
     /// is a sentence that names the round.
     pub fn all(
         rounds: &[Option<&Round>],
@@ -32,7 +33,8 @@ impl Operations {
         let mut reader = HistogramReader::default();
         let kinds = first.operations.iter().map(|one| &one.operation);
         let of = |kind: &Operation| {
-            Operations::of(kind, rounds, kind.name == latency_of.name, &mut reader)
+            let one_for_each = kind.name == latency_of.name || kind.fails_with_request();
+            Operations::of(kind, rounds, one_for_each, &mut reader)
         };
         kinds.map(of).collect()
     }

@@ -16,7 +16,11 @@ pub fn of_load(load: &SingleLoad<'_>, server: Option<ObservedServer>) -> Verdict
         }
         Some(Outcome::Failed { because }) => return Verdict::new(Kind::Failed, because),
         _ if load.requests == 0 => {
-            return Verdict::new(Kind::Failed, "no correct reply arrived");
+            let because = match load.answered {
+                0 => "no correct reply arrived",
+                _ => "no correct reply arrived inside the window (-d), only before or after it",
+            };
+            return Verdict::new(Kind::Failed, because);
         }
         _ => {}
     }
@@ -174,6 +178,18 @@ mod tests {
         assert_eq!(bound.kind(), Kind::ServerBound);
         let expected = "server busy 0.50 of 2 CPUs, its busiest thread 0.97 of one, load 0.50";
         assert!(bound.because().starts_with(expected), "{}", bound.because());
+    }
+
+    #[test]
+    fn replies_outside_the_window_are_not_denied() {
+        let latencies = Histogram::new_with_bounds(1, SECOND_NS, 3).unwrap();
+        for (answered, because) in [
+            (0, "no correct reply arrived"),
+            (7, "no correct reply arrived inside the window (-d), only before or after it"),
+        ] {
+            let verdict = of_load(&SingleLoad { requests: 0, answered, ..load(&latencies) }, None);
+            assert_eq!((verdict.kind(), verdict.because()), (Kind::Failed, because.into()));
+        }
     }
 
     #[test]

@@ -237,3 +237,27 @@ fn unsent_requests_count_as_the_slowest_deliveries() {
     assert!(held.percentile(Percentile::P50).is_some());
     assert_eq!(overloaded.percentile(Percentile::P50), None, "most were never sent");
 }
+
+/// Each answered stream has its first message, so streams without an answer count as slower than all of
+/// them. The longest gaps are those of right streams.
+#[test]
+fn unsent_requests_count_as_the_slowest_first_messages() {
+    let load = LoadShape {
+        drive: Drive::Open { rate: NonZeroU32::new(1_000).unwrap(), arrivals: Arrivals::Poisson },
+        ..LOAD
+    };
+    for (kind, is_known) in [(Operation::FIRST_MESSAGES, false), (DELIVERIES, true)] {
+        let (asked, mut rounds) = race(1, 3);
+        let asked = Asked { loads: vec![load], cost_per: Operation::REQUESTS, ..asked };
+        for round in &mut rounds {
+            round.load = load;
+            let mut operations = round.operations.clone();
+            operations[0].operation = kind.clone();
+            open_loop::set(round, &open_loop::quiet(1_000, 1), 100 * round.requests);
+            round.operations = operations;
+        }
+        let cell = hub(&asked, &rounds);
+        let latency = &cell.operations[0].latency_ns;
+        assert_eq!(latency.p50.is_some(), is_known, "{kind:?} {latency:?}");
+    }
+}

@@ -162,7 +162,7 @@ impl<'a> Director<'a> {
             self.most_open = (sums.open, now);
         }
         let (most, since) = self.most_open;
-        let patience = self.plan.patience.as_nanos() as Nanos;
+        let patience = self.patience();
         let nobody_there = most == 0 && sums.awaited == 0 && sums.refused > 0;
         let longest = 3 * patience + wanted as Nanos * 10 * MS;
         if now - since > patience
@@ -174,6 +174,12 @@ impl<'a> Director<'a> {
             self.not_opened = Some(Error::NotOpened { opened: most, wanted, last });
             self.enter(Phase::Ended, now);
         }
+    }
+
+    /// How long to wait for a further connection to open: at least until its first reply has timed out.
+    fn patience(&self) -> Nanos {
+        let Plan { patience, timeout, .. } = self.plan;
+        (*patience).max(*timeout + Duration::from_nanos(2 * SLICE)).as_nanos() as Nanos
     }
 
     fn warm_up_or_rest(&mut self, now: Nanos, sums: Sums) {

@@ -98,6 +98,12 @@ impl<T> Connection<T> {
         }
     }
 
+    /// Whether its extra first request is written and not answered.
+    #[inline]
+    pub fn awaits_extra(&self) -> bool {
+        self.state == State::Unanswered && self.extra
+    }
+
     /// Whether the socket may be read. While connecting, only a TLS handshake is.
     #[inline]
     pub fn is_read(&self) -> bool {
@@ -162,6 +168,12 @@ impl Times {
         let places = self.places(ring, k);
         let old = places.filter(|place| self.at[*place] < moment);
         old.map(|place| place as u32 - ring.first).collect()
+    }
+
+    /// Whether any of the `k` oldest outstanding requests was sent before a moment.
+    #[inline]
+    pub fn any_before(&self, ring: &Ring, k: u32, moment: Nanos) -> bool {
+        self.places(ring, k).any(|place| self.at[place] < moment)
     }
 
     /// The place of the next request, among all places of the thread.

@@ -63,9 +63,9 @@ pub(crate) fn open_unix(path: &Path, receives: Option<usize>) -> io::Result<Owne
     Ok(socket)
 }
 
-/// Whether there are unread bytes.
-pub(crate) fn has_unread(socket: impl AsFd) -> bool {
-    io::ioctl_fionread(socket).is_ok_and(|bytes| bytes > 0)
+/// Number of unread bytes.
+pub(crate) fn unread(socket: impl AsFd) -> u64 {
+    io::ioctl_fionread(socket).unwrap_or(0)
 }
 
 /// Sends as many bytes as the kernel accepts; `Ok(0)` if it accepts none now, or is still connecting.

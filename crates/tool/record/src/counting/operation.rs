@@ -31,6 +31,12 @@ impl Operation {
     /// A request and its reply.
     pub const REQUESTS: Operation = Operation::new("requests", "request", "requests");
 
+    /// Every message of replies that are streams.
+    pub const MESSAGES: Operation = Operation::new("messages", "message", "messages");
+    /// The first message of a reply that is a stream.
+    pub const FIRST_MESSAGES: Operation =
+        Operation::new("first_messages", "first message", "first messages");
+
     /// Creates a kind from its name in results and its words for one and for several.
     pub const fn new(name: &'static str, one: &'static str, several: &'static str) -> Operation {
         Operation {
@@ -38,6 +44,17 @@ impl Operation {
             one: Cow::Borrowed(one),
             several: Cow::Borrowed(several),
         }
+    }
+
+    /// Whether such operations are counted, and have no latencies.
+    pub fn is_only_counted(&self) -> bool {
+        self.name == Self::MESSAGES.name
+    }
+
+    /// Whether a request without a right reply has no such operation although it should: its latency then
+    /// counts as longer than all.
+    pub fn fails_with_request(&self) -> bool {
+        self.name == Self::FIRST_MESSAGES.name
     }
 
     /// Whether this is the request.

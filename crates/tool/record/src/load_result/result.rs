@@ -178,16 +178,17 @@ pub struct LoadOperation {
     /// Number of operations of the whole run.
     pub whole_run: u64,
     /// Nanoseconds from the send that caused an operation until it arrived; in open loop from the
-    /// intended send. All `null`: the operations are only counted, or there were none.
+    /// intended send, and for `first_messages` requests without a right reply then count as longer than
+    /// all. All `null`: the operations are only counted, or there were none.
     pub latency_ns: Latency,
     /// HDR histogram of these latencies, V2 format, base64.
     pub histogram: String,
 }
 
 impl LoadOperation {
-    /// Whether the operations have no latencies.
+    /// Whether operations of this kind have no latencies.
     pub fn is_only_counted(&self) -> bool {
-        self.count > 0 && self.latency_ns.max.is_none()
+        self.operation.is_only_counted()
     }
 }
 

@@ -76,6 +76,13 @@ pub(super) trait Driver: Sized {
     /// A connection got its first reply.
     fn opened<D: Dialect>(_worker: &mut Worker<'_, D, Self>, _slot: u32) {}
 
+    /// Whether the replies to the requests outstanding on a connection count. An extra first request may
+    /// not.
+    #[inline]
+    fn is_counted<T>(&self, _connection: &Connection<T>) -> bool {
+        true
+    }
+
     /// When the thread must wake up to send or give up a request; `None` if only an event can permit
     /// that.
     #[inline]

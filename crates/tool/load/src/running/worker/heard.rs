@@ -46,6 +46,10 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
     pub(super) fn count_streams(&mut self, slot: u32, replies: u32) {
         for _ in 0..replies {
             self.order_answered(slot, 1);
+            if self.are_late(slot, 1) {
+                self.answered_late(slot);
+                continue;
+            }
             let connection = &self.connections[slot as usize];
             let streamed = self.dialect.streamed(&connection.talk);
             let from = self.counts_from(slot, connection);
@@ -61,7 +65,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
     /// The moment from which the latency of the oldest request of a connection counts; `None` if it does not.
     #[inline]
     fn counts_from(&self, slot: u32, connection: &Connection<D::ConnectionState>) -> Option<Nanos> {
-        if slot >= self.active {
+        if slot >= self.active || !self.drive.is_counted(connection) {
             return None;
         }
         match V::SCHEDULED {

@@ -20,8 +20,7 @@ use crate::{
     },
     sockets::{
         connection::{Connection, State, Times},
-        poller::Poller,
-        socket,
+        poller::{EVENTS, Poller},
         tls::Session,
     },
 };
@@ -99,6 +98,9 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
             left,
             now: clock::now(),
             idle: false,
+            turn_began: 0,
+            arrives_after: 0,
+            reads_all: false,
             next_scan: 0,
             next_sign: 0,
             replies: 0,
@@ -125,6 +127,7 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
         }
         while self.phase != Phase::Ended {
             let longest = self.longest_wait(leader.as_ref().map(|leader| leader.next_check()));
+            self.begins_turn();
             let ready = self.poller.wait(longest);
             match ready {
                 0 => self.nothing_ready(longest),
@@ -170,6 +173,7 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
     }
 
     pub fn take(&mut self, ready: usize) {
+        self.reads_all &= ready < EVENTS;
         for i in 0..ready {
             let ready = self.poller.ready(i);
             if ready.write && self.connections[ready.token as usize].waits_to_write {
@@ -218,35 +222,59 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
         until.saturating_sub(self.now)
     }
 
-    /// Gives up connections whose oldest request, or the answer to a Close frame, has timed out. This
-    /// check is coarse: it runs every tenth of the timeout, limited to 1 to 100 ms. A connection with
-    /// unread bytes is skipped: its reply may be among them, so it waits for the load, not for the
-    /// server.
+    /// Gives up requests, or answers to Close frames, that have timed out. This check is coarse: it runs
+    /// every tenth of the timeout, limited to 1 to 100 ms. What has arrived by then is read first: a reply
+    /// that is among it waited for the load, not for the server.
     pub fn scan(&mut self) {
         if self.now < self.next_scan {
             return;
         }
-        let limit = self.plan.timeout.as_nanos() as Nanos;
+        let limit = self.timeout();
         self.next_scan = self.now + (limit / 10).clamp(MS, 100 * MS);
+        let since = self.now.saturating_sub(limit);
         // If all are open, no idle connection has a pending reply.
         let passing = self.passing.slots();
         let kept = passing.start;
         let slots = if self.open == kept as usize { self.active } else { kept };
         for slot in (0..slots).chain(passing) {
-            if const { D::MULTIPLEXED } {
-                self.cancel_overdue(slot, limit);
+            if !self.is_overdue(slot, since) {
                 continue;
             }
-            let connection = &self.connections[slot as usize];
-            if connection.state != State::Closed
-                && (connection.cursor.owed() > 0
-                    && self.now.saturating_sub(self.times.oldest(&connection.sent)) > limit
-                    || self.passing.is_overdue(slot, self.now))
-                && !connection.socket.as_ref().is_some_and(socket::has_unread)
-            {
-                self.lost(slot, Loss::TimedOut);
+            self.read_arrived_on(slot);
+            match () {
+                () if const { D::MULTIPLEXED } => self.cancel_overdue(slot, since),
+                () if self.is_overdue(slot, since) => self.lost(slot, Loss::TimedOut),
+                () => {}
             }
         }
+    }
+
+    /// Maximum time from a request to its reply.
+    pub fn timeout(&self) -> Nanos {
+        self.plan.timeout.as_nanos() as Nanos
+    }
+
+    /// Whether a connection waits for the reply to a request that was sent before `since`, or has waited
+    /// too long for the answer to a Close frame.
+    fn is_overdue(&self, slot: u32, since: Nanos) -> bool {
+        let Connection { state, cursor, sent, .. } = &self.connections[slot as usize];
+        let owed = cursor.owed();
+        let is_late = match () {
+            () if owed == 0 => false,
+            () if const { D::MULTIPLEXED } => self.times.any_before(sent, owed, since),
+            () => self.times.oldest(sent) < since,
+        };
+        *state != State::Closed && (is_late || self.passing.is_overdue(slot, self.now))
+    }
+
+    /// The next turn begins. What it reads has arrived since the wait of the last turn began, if that turn
+    /// read all that was ready.
+    #[inline]
+    fn begins_turn(&mut self) {
+        if std::mem::replace(&mut self.reads_all, true) {
+            self.arrives_after = self.turn_began;
+        }
+        self.turn_began = self.now;
     }
 
     pub fn open_due(&mut self) {
@@ -336,6 +364,10 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
                     let ready = self.poller.wait(0);
                     self.take(ready);
                 }
+                // What is still owed after the drain has timed out.
+                self.now = clock::now();
+                self.next_scan = 0;
+                self.scan();
                 if V::ENDS_CONNECTIONS {
                     self.end_kept();
                 }

@@ -19,6 +19,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         };
         match session.receive(socket.as_fd(), &mut self.sealed, &mut self.buffer) {
             Ok(Received::Bytes(n)) => {
+                self.reads_all = false;
                 self.count.received += n as u64;
                 self.handle_bytes(slot, n);
             }

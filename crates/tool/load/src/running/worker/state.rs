@@ -70,6 +70,12 @@ pub(super) struct Worker<'a, D: Dialect, V> {
     pub now: Nanos,
     /// Whether nothing was ready in the last turn.
     pub idle: bool,
+    /// When the wait of this turn began.
+    pub turn_began: Nanos,
+    /// What is read in this turn arrived after this moment.
+    pub arrives_after: Nanos,
+    /// Whether everything that was ready in this turn has been read so far.
+    pub reads_all: bool,
     pub next_scan: Nanos,
     /// When connections are next asked for signs of life.
     pub next_sign: Nanos,

@@ -3,11 +3,7 @@
 //! is compiled.
 
 use super::{driver::Driver, loss::Loss, state::Worker};
-use crate::{
-    clock::Nanos,
-    running::shared::Phase,
-    sockets::{connection::State, socket},
-};
+use crate::{clock::Nanos, running::shared::Phase, sockets::connection::State};
 use regatta_script::{Dialect, Turn, Unanswered};
 
 impl<D: Dialect, V: Driver> Worker<'_, D, V> {
@@ -115,11 +111,10 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
             }
             Unanswered::TimedOut => {
                 self.drive.one_timed_out(slot, connection, &self.times, self.now);
-                self.count.errors.timeout += 1;
-                self.count.timeouts_in_window += u64::from(self.counts);
-                self.count.lost(&format!("no reply within {:?}", self.plan.timeout));
+                self.count_timeout();
             }
         }
+        let connection = &mut self.connections[slot as usize];
         self.times.pop_run(&mut connection.sent, 1);
         self.settled += 1;
         if connection.state == State::Unanswered {
@@ -127,17 +122,53 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         }
     }
 
-    /// Gives up the requests of a connection that have timed out, and the whole connection if all have. A
-    /// connection with unread bytes is skipped, as in [`Worker::scan`].
-    pub(super) fn cancel_overdue(&mut self, slot: u32, limit: Nanos) {
+    #[cold]
+    fn count_timeout(&mut self) {
+        self.count.errors.timeout += 1;
+        self.count.timeouts_in_window += u64::from(self.counts);
+        self.count.lost(&format!("no reply within {:?}", self.plan.timeout));
+    }
+
+    /// Counts the next `replies` replies that are no streams. Late ones are timeouts.
+    #[inline]
+    pub(super) fn count_answered(&mut self, slot: u32, replies: u32) {
+        self.order_answered(slot, replies);
+        if !self.are_late(slot, replies) {
+            return V::answered(self, slot, replies);
+        }
+        for _ in 0..replies {
+            match self.are_late(slot, 1) {
+                true => self.answered_late(slot),
+                false => V::answered(self, slot, 1),
+            }
+        }
+    }
+
+    /// Whether any of the `k` oldest requests had timed out before the bytes arrived that are handled now:
+    /// their replies are late, and did not wait for the load.
+    #[inline]
+    pub(super) fn are_late(&self, slot: u32, k: u32) -> bool {
+        let since = self.arrives_after.saturating_sub(self.timeout());
+        self.times.any_before(&self.connections[slot as usize].sent, k, since)
+    }
+
+    /// Counts the oldest request as a timeout although its reply is complete.
+    #[cold]
+    pub(super) fn answered_late(&mut self, slot: u32) {
+        self.replies -= 1;
+        let connection = &mut self.connections[slot as usize];
+        self.drive.one_timed_out(slot, connection, &self.times, self.now);
+        self.times.pop_run(&mut connection.sent, 1);
+        self.count_timeout();
+    }
+
+    /// Gives up the requests of a connection that were sent before `since`, and the whole connection if
+    /// all were.
+    pub(super) fn cancel_overdue(&mut self, slot: u32, since: Nanos) {
         let connection = &self.connections[slot as usize];
         let owed = connection.cursor.owed();
-        if connection.state == State::Closed || owed == 0 {
-            return;
-        }
-        let since = self.now.saturating_sub(limit);
         let overdue = self.times.sent_before(&connection.sent, owed, since);
-        if overdue.is_empty() || connection.socket.as_ref().is_some_and(socket::has_unread) {
+        if connection.state == State::Closed || overdue.is_empty() {
             return;
         }
         if overdue.len() == owed as usize {

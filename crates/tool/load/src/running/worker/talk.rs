@@ -40,12 +40,29 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
                 return;
             }
         }
+        self.reads_all = false;
         let Connection { socket, waits_to_write, .. } = &self.connections[slot as usize];
         let interest = if *waits_to_write { Interest::ReadAndWrite } else { Interest::Read };
         if let Some(socket) = socket
             && let Err(error) = self.poller.change(socket, slot, interest)
         {
             self.lost(slot, Loss::Read(error));
+        }
+    }
+
+    /// Reads what has arrived on a connection by now, and not what arrives meanwhile: a server that never
+    /// pauses could otherwise keep the thread here.
+    #[cold]
+    pub(super) fn read_arrived_on(&mut self, slot: u32) {
+        let Connection { socket, tls, .. } = &self.connections[slot as usize];
+        let size = if tls.is_some() { self.sealed.len() } else { self.buffer.len() };
+        let unread = socket.as_ref().map_or(0, socket::unread);
+        for _ in 0..unread.div_ceil(size as u64) {
+            if !self.connections[slot as usize].is_read() {
+                return;
+            }
+            self.read(slot);
+            V::between(self);
         }
     }
 
@@ -266,13 +283,10 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         self.settled += u64::from(replies);
         self.awaited -= u64::from(replies);
         let opens = connection.state == State::Unanswered;
-        if const { streams::<D>() } {
-            self.count_streams(slot, replies);
-        } else {
-            if const { D::MULTIPLEXED } {
-                self.order_answered(slot, replies);
-            }
-            V::answered(self, slot, replies);
+        match () {
+            () if const { streams::<D>() } => self.count_streams(slot, replies),
+            () if const { D::MULTIPLEXED } => self.count_answered(slot, replies),
+            () => V::answered(self, slot, replies),
         }
         if opens {
             self.opened(slot);

@@ -5,11 +5,12 @@ use super::{
     peer::{Asked, Got, Peer},
 };
 use crate::common::{Server, assert_undisturbed, at, bounded, run};
-use regatta_load::{Arrivals, Plan, Tally, Until};
+use regatta_load::{Arrivals, Moment, Plan, Tally, Until, WarmUp};
 use std::{
     cmp::Reverse,
     collections::BinaryHeap,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, atomic::AtomicBool},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -96,4 +97,58 @@ fn in_open_loop() {
     let tally = run(&plan).unwrap();
     assert_eq!(tally.histogram.len(), 100);
     assert_matches(&tally, &times);
+}
+
+/// The second response of each connection comes a little later than the timeout, each at another moment
+/// between two checks of the load.
+#[test]
+fn a_response_that_is_a_little_late_is_a_timeout() {
+    const CONNECTIONS: u64 = 8;
+    let timeout = Duration::from_secs(1);
+    let begun = Arc::new(Mutex::new(0));
+    let server = super::server(&[], move |i, peer, asked| {
+        if i == 1 {
+            let nth = {
+                let mut begun = begun.lock().unwrap();
+                *begun += 1;
+                *begun
+            };
+            thread::sleep(timeout + Duration::from_millis(20 + 10 * nth));
+        }
+        peer.right(&asked);
+    });
+    let plan = Plan {
+        connections: CONNECTIONS as usize,
+        pipeline: 1,
+        timeout,
+        until: Until::Requests(2 * CONNECTIONS),
+        ..items(server.address)
+    };
+    let tally = run(&plan).unwrap();
+    assert_eq!((tally.replies, tally.errors.timeout), (CONNECTIONS, CONNECTIONS));
+    assert_eq!((tally.histogram.len(), tally.errors.total()), (CONNECTIONS, CONNECTIONS));
+}
+
+/// The load pauses for longer than the timeout, while replies wait to be read.
+#[test]
+fn a_reply_that_waited_for_the_load_is_not_late() {
+    let timeout = Duration::from_secs(1);
+    let (lines, streams) =
+        (Server::double(), super::server(&[], |_, peer, asked| peer.right(&asked)));
+    for plan in [crate::common::plan(lines.address), items(streams.address)] {
+        let plan = Plan {
+            connections: 4,
+            timeout,
+            warm_up: WarmUp::Fixed(Duration::from_millis(100)),
+            ..plan
+        };
+        let mut pauses = |moment: Moment| {
+            if moment == Moment::BeforeWindow {
+                thread::sleep(2 * timeout);
+            }
+        };
+        let never = AtomicBool::new(false);
+        let tally = regatta_load::run(&plan, &mut pauses, &mut |_| {}, &never).unwrap();
+        assert_undisturbed(&tally);
+    }
 }

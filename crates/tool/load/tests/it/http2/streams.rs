@@ -144,9 +144,7 @@ fn every_drive_counts_messages_of_the_replies_that_it_counts() {
         let requests = tally.requests;
         assert_eq!((messages, first, gap, none), (4 * requests, requests, requests, 0));
         assert!(requests > 20, "{requests}");
-        let latencies = tally.histogram.len();
-        // A connection's extra first request has no latency; that of the message may have one.
-        assert!(firsts == gaps && firsts.abs_diff(latencies) <= 3, "{firsts} {gaps} {latencies}");
+        assert_eq!((firsts, gaps), (tally.histogram.len(), firsts));
         assert_eq!(by_name(&tally, "messages").whole_run, 4 * tally.replies);
     }
     let tally = run(&in_burst(1, 40, plan)).unwrap();
@@ -289,4 +287,119 @@ fn a_stream_that_has_begun_is_not_sent_again() {
     assert!(cause.contains("had not processed") && cause.ends_with("after 3 messages"), "{cause}");
     assert_eq!(*times, 10);
     assert_eq!(by_name(&tally, "messages").whole_run, 40);
+}
+
+/// The first stream of each connection takes long, and the server closes a connection after five.
+#[test]
+fn extra_requests_of_a_bounded_load_are_in_no_figure() {
+    let server = super::server(&[], |i, peer, asked| {
+        if i == 0 {
+            thread::sleep(Duration::from_millis(100));
+        }
+        right(peer, asked.stream);
+        if i == 4 {
+            peer.finish();
+        }
+    });
+    let until = Until::Elapsed(Duration::from_secs(1));
+    let plan = Plan { connections: 2, drive: bounded(2), until, ..streams(server.address) };
+    let tally = run(&plan).unwrap();
+    assert!(tally.errors.closed_early + tally.errors.closed_idle > 2, "{:?}", tally.errors);
+    let latencies = tally.histogram.len();
+    let [_, (_, firsts), (_, gaps)] = counts(&tally)[..] else { panic!() };
+    assert_eq!((firsts, gaps), (latencies, latencies));
+}
+
+/// A stream of any messages.
+const ANY: &str = r#"
+protocol = "grpc"
+
+[[request]]
+path = "/test.Items/Any"
+stream = true
+"#;
+
+/// The first stream of a connection is right. The second one is complete after three times the timeout,
+/// and the third one never pauses until then, so that bytes of it are always unread.
+#[test]
+fn streams_that_never_pause_and_late_ones_beside_them_time_out() {
+    let timeout = Duration::from_secs(1);
+    let server = Server::start(move |stream, requests| {
+        let Some(mut peer) = Peer::new(stream, &[]) else { return };
+        let Some(first) = peer.ask() else { return };
+        right(&mut peer, first.stream);
+        let (Some(late), Some(flood)) = (peer.ask(), peer.ask()) else { return };
+        requests.fetch_add(3, SeqCst);
+        let until = Instant::now() + 3 * timeout;
+        peer.head(late.stream, "200", KIND, false);
+        messages(&mut peer, late.stream, &[1]);
+        peer.head(flood.stream, "200", KIND, false);
+        while Instant::now() < until {
+            (0..64).for_each(|_| peer.data(flood.stream, &[0; 16_000], false));
+            if peer.flush().is_none() {
+                return;
+            }
+        }
+        end(&mut peer, late.stream, "0");
+        end(&mut peer, flood.stream, "0");
+        peer.finish();
+    });
+    for until in [Until::Requests(3), Until::Elapsed(Duration::from_millis(300))] {
+        let workload = Workload::from_text(ANY, "any").unwrap();
+        let tally = run(&Plan { workload, timeout, until, ..streams(server.address) }).unwrap();
+        assert_eq!((tally.errors.timeout, tally.errors.total()), (2, 2), "{:?}", tally.causes);
+        assert_eq!(tally.replies, 1);
+        assert_eq!(by_name(&tally, "messages").whole_run, 4, "those of the right stream");
+    }
+}
+
+#[test]
+fn a_first_stream_may_take_as_long_as_the_timeout() {
+    let server = super::server(&[], |i, peer, asked| {
+        if i == 0 {
+            thread::sleep(Duration::from_millis(700));
+        }
+        right(peer, asked.stream);
+    });
+    let (patience, timeout) = (Duration::from_millis(200), Duration::from_secs(5));
+    let tally = run(&Plan { patience, timeout, ..streams(server.address) }).unwrap();
+    assert_undisturbed(&tally);
+}
+
+/// A server that permits no content at first, and sends a message all the same.
+#[test]
+fn a_message_before_its_request_is_complete_is_wrong() {
+    let server = Server::start(|stream, _| {
+        const INITIAL_WINDOW_SIZE: u16 = 4;
+        let Some(mut peer) = Peer::new(stream, &[(INITIAL_WINDOW_SIZE, 0)]) else { return };
+        peer.wait_at_most(Duration::from_millis(1));
+        let mut guessed = Vec::new();
+        while let Some(got) = peer.next() {
+            if let Got::Asked(Asked { stream, .. }) = got {
+                if !guessed.contains(&stream) {
+                    peer.head(stream, "200", KIND, false);
+                    messages(&mut peer, stream, &[1]);
+                }
+                messages(&mut peer, stream, &[2, 3, 4]);
+                end(&mut peer, stream, "0");
+            }
+            for stream in peer.begun() {
+                if !guessed.contains(&stream) {
+                    guessed.push(stream);
+                    peer.head(stream, "200", KIND, false);
+                    messages(&mut peer, stream, &[1]);
+                    write::window_update(&mut peer.out, stream, 1_000);
+                }
+            }
+        }
+    });
+    let plan = Plan { until: Until::Requests(9), ..streams(server.address) };
+    let wrong = run(&plan).unwrap().first_wrong.expect("a guess");
+    let expected = "content of the response, although the server has got only 0 bytes of the \
+                    request's content";
+    assert_eq!(wrong.received, expected);
+    let tally = run(&Plan { tolerates: Some(1.0), ..plan }).unwrap();
+    // The settings of the server arrive after the first request was sent.
+    assert_eq!((tally.requests, tally.errors.wrong_reply), (1, 8), "{:?}", tally.causes);
+    assert_eq!(by_name(&tally, "messages").whole_run, 4);
 }

@@ -153,6 +153,11 @@ impl Response for Reply {
         self.wrong.take()
     }
 
+    #[cold]
+    fn refuse(&mut self, why: String) {
+        self.wrong.get_or_insert(why);
+    }
+
     #[inline]
     fn is_wrong(&self) -> bool {
         self.wrong.is_some()

@@ -183,10 +183,13 @@ impl<R: Response> Dialect for Dialect2<R> {
 
     fn early(&self, talk: &ConnectionState<R>) -> Option<Exchange> {
         let (_, place) = talk.held?;
+        let place = talk.places.get(place?);
+        let received =
+            if place.stream == 0 { "a complete response" } else { "content of the response" };
         Some(Exchange {
-            sent: self.request_in_words(talk.places.get(place?), &talk.salts),
+            sent: self.request_in_words(place, &talk.salts),
             expected: "nothing yet: the last byte of the request had not been sent".into(),
-            received: "a complete response".into(),
+            received: received.into(),
             reply_index: 0,
         })
     }

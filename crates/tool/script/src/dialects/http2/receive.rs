@@ -38,6 +38,8 @@ struct Part {
     stream: Stream,
     /// What is wrong with it, unless that is tolerated.
     fault: Option<String>,
+    /// Something of the content has arrived.
+    has_content: bool,
     ends: bool,
 }
 
@@ -143,7 +145,7 @@ impl<R: Response> Reader<'_, R> {
                 slot.reply.head(head, head.is_repeated && known_for == kind, criteria);
                 let is_reusable = !slot.reply.is_wrong() && R::same_heads(criteria.expected);
                 let fault = slot.reply.fault(criteria.tolerates);
-                let part = Part { stream, fault, ends: head.ends };
+                let part = Part { stream, fault, has_content: false, ends: head.ends };
                 talk.known_for = if is_reusable { kind } else { NO_KIND };
                 self.part(talk, part)
             }
@@ -154,7 +156,7 @@ impl<R: Response> Reader<'_, R> {
                 let criteria = self.criteria(slot.exchange);
                 slot.reply.piece(bytes, ends, criteria);
                 let fault = slot.reply.fault(criteria.tolerates);
-                let part = Part { stream, fault, ends };
+                let part = Part { stream, fault, has_content: !bytes.is_empty(), ends };
                 self.part(talk, part)
             }
             // From here on, fields may have been read that were not checked: the next head is not known, even if it
@@ -165,7 +167,7 @@ impl<R: Response> Reader<'_, R> {
                     slot.reply.fault(self.desk.tolerates)
                 });
                 talk.known_for = NO_KIND;
-                self.part(talk, Part { stream, fault, ends: true })
+                self.part(talk, Part { stream, fault, has_content: false, ends: true })
             }
             Event::Settings(settings) => {
                 self.settings(talk, settings);
@@ -203,28 +205,35 @@ impl<R: Response> Reader<'_, R> {
     /// A part of a response has arrived.
     #[inline]
     fn part(&mut self, talk: &mut ConnectionState<R>, part: Part) -> Seen {
-        let Part { stream, fault, ends } = part;
+        let Part { stream, mut fault, has_content, ends } = part;
         let place = stream.place;
+        let sent = if R::FOLLOWS_REQUEST { talk.sent_of_content(stream.id) } else { None };
         let Some(slot) = talk.places.get_mut(place, stream.id) else { return Seen::More };
+        if R::FOLLOWS_REQUEST && has_content {
+            if let Some(bytes) = sent {
+                slot.reply.refuse(before_request("content of the response", bytes));
+                fault = fault.or_else(|| slot.reply.fault(self.desk.tolerates));
+            }
+            talk.answers_held(stream.id, place);
+        }
         if let Some(received) = fault {
             return Seen::Wrong { place, received, is_complete: false };
         }
         if !ends {
             return Seen::More;
         }
+        let Some(slot) = talk.places.get_mut(place, stream.id) else { return Seen::More };
         slot.stream = 0;
         self.desk.count(slot.reply.status());
         let (exchange, index) = (slot.exchange, slot.index);
         let mut fault = slot.reply.end(self.criteria(exchange));
-        if R::FOLLOWS_REQUEST && fault.is_none() {
-            fault = talk.unsent_content(stream.id);
+        if let Some(bytes) = sent
+            && fault.is_none()
+        {
+            fault = Some(before_request("a complete response", bytes));
         }
         talk.forget_content(stream.id);
-        if let Some((held, early)) = &mut talk.held
-            && *held == stream.id
-        {
-            *early = Some(place);
-        }
+        talk.answers_held(stream.id, place);
         match fault {
             None => {
                 if let (Some(salt), Some(answers)) =
@@ -301,6 +310,12 @@ fn not_processed(code: Option<ErrorCode>) -> Unanswered {
             "the server closed the connection with {code} (GOAWAY; RFC 9113, 6.8)"
         )),
     }
+}
+
+/// Something of a response came before its request was sent completely.
+#[cold]
+fn before_request(what: &str, bytes: usize) -> String {
+    format!("{what}, although the server has got only {bytes} bytes of the request's content")
 }
 
 /// The server violated a rule on a stream, which is reset.

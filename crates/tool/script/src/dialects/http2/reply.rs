@@ -132,6 +132,11 @@ impl Response for Reply {
         self.fault(false)
     }
 
+    #[cold]
+    fn refuse(&mut self, why: String) {
+        self.wrong.get_or_insert(Fault::Head(why));
+    }
+
     #[inline]
     fn is_wrong(&self) -> bool {
         self.wrong.is_some()

@@ -58,6 +58,9 @@ pub trait Response: Debug + Default {
     /// The response is complete. Returns what is wrong with it.
     fn end(&mut self, criteria: Criteria<'_, Self::Expected>) -> Option<String>;
 
+    /// Records what is wrong with the response, unless something is already.
+    fn refuse(&mut self, why: String);
+
     /// Whether anything is wrong so far.
     fn is_wrong(&self) -> bool;
 

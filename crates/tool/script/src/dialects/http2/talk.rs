@@ -190,14 +190,21 @@ impl<R: Response> ConnectionState<R> {
         });
     }
 
-    /// Says that content of the stream was not sent, if so.
+    /// How many bytes of the content of the stream's request were sent; `None` if all were.
     #[inline]
-    pub(super) fn unsent_content(&self, stream: u32) -> Option<String> {
+    pub(super) fn sent_of_content(&self, stream: u32) -> Option<usize> {
         let sending = self.sending.iter().find(|sending| sending.stream == stream)?;
-        Some(format!(
-            "a complete response, although the server has got only {} bytes of the request's content",
-            sending.from
-        ))
+        Some(sending.from)
+    }
+
+    /// A response, or content of one that must follow its request, has arrived.
+    #[inline]
+    pub(super) fn answers_held(&mut self, stream: u32, place: u32) {
+        if let Some((held, early)) = &mut self.held
+            && *held == stream
+        {
+            *early = Some(place);
+        }
     }
 
     /// The stream has ended: no more of its content is sent.

@@ -69,12 +69,17 @@ impl Driver for Bounded {
 
     fn answered<D: Dialect>(worker: &mut Worker<'_, D, Self>, slot: u32, replies: u32) {
         let connection = &mut worker.connections[slot as usize];
-        if connection.state == State::Unanswered && connection.extra {
+        if !worker.drive.is_counted(connection) {
             worker.times.pop_run(&mut connection.sent, replies);
             return;
         }
         worker.drive.left += replies;
         worker.record(slot, replies);
+    }
+
+    #[inline]
+    fn is_counted<T>(&self, connection: &Connection<T>) -> bool {
+        !connection.awaits_extra()
     }
 
     fn goes_on<D: Dialect>(worker: &mut Worker<'_, D, Self>, slot: u32) {
@@ -105,7 +110,7 @@ impl Driver for Bounded {
     }
 
     fn answered_wrong<T>(&mut self, _: u32, of: &Connection<T>, _: &Times, _: Nanos) {
-        if !(of.state == State::Unanswered && of.extra) {
+        if self.is_counted(of) {
             self.left += 1;
         }
     }

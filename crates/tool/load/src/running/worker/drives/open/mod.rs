@@ -334,9 +334,6 @@ impl Driver for Open {
 
     /// Gives every remaining request an outcome.
     fn ends<D: Dialect>(worker: &mut Worker<'_, D, Self>) {
-        worker.now = clock::now();
-        worker.next_scan = 0;
-        worker.scan();
         worker.drive.settles(worker.now);
         for connection in &worker.connections {
             let owed = connection.cursor.owed();
@@ -348,8 +345,7 @@ impl Driver for Open {
     fn answered<D: Dialect>(worker: &mut Worker<'_, D, Self>, slot: u32, replies: u32) {
         let open = &mut worker.drive;
         let connection = &mut worker.connections[slot as usize];
-        let extra = connection.state == State::Unanswered && connection.extra;
-        if worker.counts && slot < worker.active && !extra {
+        if worker.counts && slot < worker.active && open.is_counted(connection) {
             worker.count.record_replies(worker.now, replies);
             open.window.record_replies(replies);
         }
@@ -365,6 +361,11 @@ impl Driver for Open {
                 worker.count.record_latency(latency, 1);
             }
         }
+    }
+
+    #[inline]
+    fn is_counted<T>(&self, connection: &Connection<T>) -> bool {
+        !connection.awaits_extra()
     }
 
     /// `None` for requests outside the window.
