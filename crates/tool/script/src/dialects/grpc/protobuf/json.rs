@@ -6,6 +6,7 @@ use super::{
     field::Field,
     members,
     names::{SHOWN_ERROR, cut_to},
+    order::sort_maps,
     wire::decode,
 };
 use crate::dialects::grpc::rules;
@@ -29,6 +30,7 @@ pub(super) fn encode(of: &MessageDescriptor, json: &str) -> Result<Vec<u8>, Stri
         })?;
     check_required(&message)?;
     let bytes = message.encode_to_vec();
+    let bytes = sort_maps(of, &bytes).ok_or("the encoding of the message is no message")?;
     rules::check_length(bytes.len())?;
     let again = decode(of, &bytes, Cost::MOST)?;
     match compare::difference(&message, &again) {

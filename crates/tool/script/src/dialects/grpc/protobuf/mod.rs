@@ -2,9 +2,10 @@
 //! Protocol Buffers has many encodings, so bytes alone do not show whether a message is right.
 //!
 //! `proto` compiles `.proto` files into descriptors, which `descriptors` checks and [`Types`] (`types`) has. `json`
-//! reads a message as JSON, after `members` has refused what it would read in another way than written. A
-//! message that arrives is compared by `expectation`: `wire` refuses what the descriptors do not describe, `cost`
-//! limits what a message takes when it is decoded, and `compare` finds the first field that differs.
+//! reads a message as JSON, after `members` has refused what it would read in another way than written, and
+//! `order` sorts its maps. A message that arrives is compared by `expectation`: `wire` refuses what the descriptors
+//! do not describe, `cost` limits what a message takes when it is decoded, and `compare` finds the first field that
+//! differs.
 
 mod compare;
 mod cost;
@@ -14,6 +15,7 @@ mod field;
 mod json;
 mod members;
 mod names;
+mod order;
 mod proto;
 #[cfg(test)]
 mod tests;

@@ -507,7 +507,7 @@ fn a_message_with_many_more_values_is_wrong_without_being_decoded() {
     check_all(
         GET,
         &[
-            ("{}", &[many.clone()], part),
+            ("{}", std::slice::from_ref(&many), part),
             ("{}", &[deep.repeat(10_000)], part),
             ("{}", &[varint(6, 1).repeat(1_000_000)], part),
             ("{}", &[packed(6, &[1; 1_000_000])], part),

@@ -163,7 +163,7 @@ fn values_of_options_inside_each_other_are_limited() {
 /// Descriptors of one message, changed, as another process sends them.
 fn forged(change: impl FnOnce(&mut FileDescriptorSet)) -> Result<Types, String> {
     let text = "syntax = \"proto3\"; message M { map<string, M> e = 1; } service S { rpc E(M) returns (M); }";
-    let mut set = FileDescriptorSet::decode(&of_text(text).unwrap().set()[..]).unwrap();
+    let mut set = FileDescriptorSet::decode(of_text(text).unwrap().set()).unwrap();
     change(&mut set);
     arrived(&set.encode_to_vec())
 }

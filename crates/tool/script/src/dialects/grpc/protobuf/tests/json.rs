@@ -232,3 +232,30 @@ fn values_that_would_be_rounded_are_refused() {
         assert!(types().reply(GET, json).is_ok(), "{json}");
     }
 }
+
+/// Two runs with the same seed send the same bytes.
+#[test]
+fn maps_are_encoded_in_the_order_of_their_keys() {
+    let counts: Vec<String> = (0..50).rev().map(|i| format!(r#""{i:02}": "{i}""#)).collect();
+    let counts = format!(r#""counts": {{{}}}"#, counts.join(","));
+    let of = |json: &str| types().message(GET, json).unwrap();
+    let got = of(&format!("{{{counts}}}"));
+    let keys: Vec<&[u8]> =
+        got.windows(2).filter(|two| two[0].is_ascii_digit() && two[1].is_ascii_digit()).collect();
+    assert!(keys.len() == 50 && keys.is_sorted(), "{got:x?}");
+    for json in [
+        format!("{{{counts}}}"),
+        format!(
+            r#"{{"parts": {{"2": {{{counts}}}, "-1": {{}}, "10": {{"items": [{{{counts}}}]}}}}}}"#
+        ),
+        format!(r#"{{"any": {{"@type": "a/test.Item", {counts}}}}}"#),
+        r#"{"free": {"a": {"c": 1, "d": 2, "e": 3, "f": [{"x": 1, "y": 2, "z": 3}]}, "b": null}}"#
+            .into(),
+    ] {
+        let first = of(&json);
+        (0..10).for_each(|_| assert_eq!(of(&json), first, "{json}"));
+    }
+    let old =
+        r#"{"id": 1, "part": {"n": 7}, "[old.marks]": [1, 2], "inner": {"id": 2, "part": {}}}"#;
+    assert_eq!(types().message(OLD_GET, old).unwrap(), types().message(OLD_GET, old).unwrap());
+}
