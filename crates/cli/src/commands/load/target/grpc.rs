@@ -22,8 +22,8 @@ pub struct GrpcArgs {
           conflicts_with_all = ["message_hex", "message_file"])]
     message: Option<String>,
     /// The message that the reply must have, as JSON. Needs --proto. Its fields are compared, because a
-    /// message has many encodings; fields that are not given must be absent or have their default.
-    /// Default: any message
+    /// message has many encodings. Fields that are not given must be absent; without presence, they may
+    /// also have their default. Default: any message
     #[arg(long, value_name = "JSON", requires = "proto", conflicts_with_all = ["expect_hex", "stream"])]
     expect: Option<String>,
     /// The message to send, as hex digits. Default: the empty message

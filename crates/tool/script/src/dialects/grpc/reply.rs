@@ -5,7 +5,6 @@ use super::{
     framing::{Fault, Framing},
     hex::in_hex,
     protobuf::Expectation,
-    rules::LONGEST_MESSAGE,
     status::{self, Outcome},
     stream::{MessageStream, Progress},
 };
@@ -33,9 +32,6 @@ pub enum Expected {
     Stream(MessageStream),
 }
 
-/// Maximum capacity of a buffer for a message that is kept for the next response, in bytes.
-const KEPT: usize = 1 << 16;
-
 /// What has arrived of a response.
 #[derive(Debug, Default)]
 pub struct Reply {
@@ -43,7 +39,8 @@ pub struct Reply {
     status: u16,
     /// The message, or that of the stream that has partly arrived.
     message: Framing,
-    /// What has arrived of a message that is compared by its fields, unless it came in one piece.
+    /// What has arrived of a message that is compared by its fields, unless it came in one piece. The buffer is
+    /// kept for the next response; [`Expectation::longest`] bounds it.
     content: Vec<u8>,
     /// Such a message was compared.
     is_compared: bool,
@@ -91,7 +88,6 @@ impl Response for Reply {
     fn clear(&mut self) {
         let mut content = std::mem::take(&mut self.content);
         content.clear();
-        content.shrink_to(KEPT);
         *self = Reply { content, ..Reply::default() };
     }
 
@@ -207,9 +203,10 @@ impl Reply {
     #[inline]
     fn compare(&mut self, part: &[u8], expectation: &Expectation) -> Option<String> {
         let length = self.message.length()? as usize;
-        if length > LONGEST_MESSAGE {
+        let longest = expectation.longest();
+        if length > longest {
             return Some(format!(
-                "a message of {length} bytes; messages of at most {LONGEST_MESSAGE} bytes are compared"
+                "a message of {length} bytes; the expected one has at most {longest}, however it is encoded"
             ));
         }
         if self.is_compared {
@@ -308,4 +305,20 @@ fn wrong_bytes(at: usize, part: &[u8], text: &[u8]) -> String {
     let same = part.iter().zip(&text[at..]).take_while(|(came, expected)| came == expected).count();
     let first = at + same;
     format!("a message that differs from byte {first} on: {}", in_hex(&part[same..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each reply would allocate it again.
+    #[test]
+    fn the_buffer_of_a_long_message_is_kept() {
+        let mut reply = Reply { content: vec![1; 300_000], is_compared: true, ..Reply::default() };
+        let place = reply.content.as_ptr();
+        reply.clear();
+        assert!(reply.content.is_empty() && !reply.is_compared);
+        assert!(reply.content.capacity() >= 300_000);
+        assert_eq!(reply.content.as_ptr(), place);
+    }
 }

@@ -5,9 +5,13 @@
 //! with presence must be set in both or in none. Floating-point numbers are equal if they have the same bits, or
 //! if both are NaN: 0 and -0 differ.
 
-use super::{field::Field, wire::decode};
+use super::{
+    cost::{Cost, Limits, any},
+    field::Field,
+    wire::decode,
+};
 use crate::dialects::grpc::hex::in_hex;
-use prost_reflect::{DynamicMessage, Kind, MapKey, ReflectMessage, Value, prost_types};
+use prost_reflect::{DynamicMessage, Kind, MapKey, ReflectMessage, Value};
 use std::{
     borrow::Cow,
     collections::{BTreeSet, HashMap},
@@ -45,8 +49,10 @@ type Outcome = Result<(), Box<Difference>>;
 
 impl Comparison {
     fn messages(&mut self, expected: &DynamicMessage, received: &DynamicMessage) -> Outcome {
-        match expected.descriptor().full_name() {
-            "google.protobuf.Any" => self.anys(expected, received),
+        match (any(expected), any(received)) {
+            (Some(a), Some(b)) if a.type_url == b.type_url && a.value != b.value => {
+                self.anys((expected, &a.value), (received, &b.value), &a.type_url)
+            }
             _ => self.fields(expected, received),
         }
     }
@@ -131,29 +137,25 @@ impl Comparison {
         Ok(())
     }
 
-    /// Messages of any type are decoded if their bytes differ, and the `.proto` files have the type.
-    fn anys(&mut self, expected: &DynamicMessage, received: &DynamicMessage) -> Outcome {
-        let of = |message: &DynamicMessage| message.transcode_to::<prost_types::Any>().ok();
-        let (Some(expected_any), Some(received_any)) = (of(expected), of(received)) else {
-            return self.fields(expected, received);
-        };
-        if expected_any.type_url != received_any.type_url
-            || expected_any.value == received_any.value
-        {
-            return self.fields(expected, received);
-        }
-        let name = expected_any.type_url.rsplit('/').next().unwrap_or_default();
-        let descriptor = expected.descriptor();
-        let Some(of) = descriptor.parent_pool().get_message_by_name(name) else {
-            return self.fields(expected, received);
-        };
-        match (decode(&of, &expected_any.value), decode(&of, &received_any.value)) {
-            (Ok(expected), Ok(received)) => self.messages(&expected, &received),
-            (Ok(_), Err(why)) => {
+    /// Messages of any type, and the bytes of the messages inside, which differ. They are decoded if the
+    /// `.proto` files have this type.
+    fn anys(
+        &mut self,
+        (expected, expected_bytes): (&DynamicMessage, &[u8]),
+        (received, received_bytes): (&DynamicMessage, &[u8]),
+        url: &str,
+    ) -> Outcome {
+        let name = url.rsplit('/').next().unwrap_or_default();
+        let of = expected.descriptor().parent_pool().get_message_by_name(name);
+        let inner = of.and_then(|of| decode(&of, expected_bytes, Cost::MOST).ok());
+        let Some(inner) = inner else { return self.fields(expected, received) };
+        let limits = Limits::of(&inner, expected_bytes.len());
+        match decode(&inner.descriptor(), received_bytes, limits.cost) {
+            Ok(received) => self.messages(&inner, &received),
+            Err(why) => {
                 let place = if self.path.is_empty() { "value" } else { ".value" };
                 self.at(place, |at| at.differ(format!("a {name}"), why))
             }
-            (Err(_), _) => self.fields(expected, received),
         }
     }
 

@@ -1,6 +1,10 @@
 //! The expected message of a reply, compared by its fields.
 
-use super::{compare, wire::decode};
+use super::{
+    compare,
+    cost::{Cost, Limits},
+    wire::decode,
+};
 use crate::dialects::grpc::hex::in_hex;
 use prost_reflect::{DynamicMessage, MessageDescriptor, ReflectMessage};
 use std::sync::OnceLock;
@@ -22,16 +26,24 @@ pub struct Expectation {
     /// being decoded.
     known: [OnceLock<Box<[u8]>>; KNOWN],
     longest_known: usize,
+    limits: Limits,
 }
 
 impl Expectation {
     /// Creates an expectation from an encoding of the message.
     pub fn new(of: &MessageDescriptor, bytes: &[u8]) -> Result<Expectation, String> {
-        let message = decode(of, bytes)?;
+        let message = decode(of, bytes, Cost::MOST)?;
+        let limits = Limits::of(&message, bytes.len());
         let longest_known = LONGEST_KNOWN.max(2 * bytes.len());
         let known = [const { OnceLock::new() }; KNOWN];
         let _ = known[0].set(bytes.into());
-        Ok(Expectation { message, known, longest_known })
+        Ok(Expectation { message, known, longest_known, limits })
+    }
+
+    /// Maximum number of bytes of a message that can be right.
+    #[inline]
+    pub fn longest(&self) -> usize {
+        self.limits.bytes
     }
 
     /// Returns what is wrong with a message, if anything.
@@ -45,7 +57,7 @@ impl Expectation {
     #[cold]
     fn compare(&self, bytes: &[u8]) -> Option<String> {
         let of = self.message.descriptor();
-        let received = match decode(&of, bytes) {
+        let received = match decode(&of, bytes, self.limits.cost) {
             Ok(received) => received,
             Err(why) => return Some(format!("{why}: {}", in_hex(bytes))),
         };

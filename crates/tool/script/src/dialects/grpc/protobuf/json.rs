@@ -1,6 +1,14 @@
 //! Messages from JSON, as the mapping of Protocol Buffers writes them (protobuf.dev/programming-guides/json).
 
-use super::{compare, field::Field, members, wire::decode};
+use super::{
+    compare,
+    cost::Cost,
+    field::Field,
+    members,
+    names::{SHOWN_ERROR, cut_to},
+    order::sort_maps,
+    wire::decode,
+};
 use crate::dialects::grpc::rules;
 use prost_reflect::{
     DynamicMessage, MessageDescriptor, ReflectMessage, Value, prost::Message as _,
@@ -16,11 +24,15 @@ pub(super) fn encode(of: &MessageDescriptor, json: &str) -> Result<Vec<u8>, Stri
     let mut text = Deserializer::from_str(json);
     let message = DynamicMessage::deserialize(of.clone(), &mut text)
         .and_then(|message| text.end().map(|()| message))
-        .map_err(|error| format!("no JSON of a message {}: {error}", of.full_name()))?;
+        .map_err(|error| {
+            let error = cut_to(SHOWN_ERROR, &error.to_string());
+            format!("no JSON of a message {}: {error}", of.full_name())
+        })?;
     check_required(&message)?;
     let bytes = message.encode_to_vec();
+    let bytes = sort_maps(of, &bytes).ok_or("the encoding of the message is no message")?;
     rules::check_length(bytes.len())?;
-    let again = decode(of, &bytes)?;
+    let again = decode(of, &bytes, Cost::MOST)?;
     match compare::difference(&message, &again) {
         None => Ok(bytes),
         Some(lost) => Err(format!(

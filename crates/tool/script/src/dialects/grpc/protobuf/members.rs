@@ -3,7 +3,7 @@
 
 use super::{
     field::Field,
-    names::{is_well_known, is_wrapper, listed},
+    names::{cut, is_well_known, is_wrapper, listed},
 };
 use prost_reflect::{EnumDescriptor, Kind, MessageDescriptor};
 use serde::{
@@ -72,6 +72,8 @@ fn message(of: &MessageDescriptor, json: &RawValue, at: &Place<'_>) -> Result<()
         _ if is_wrapper(of) => {
             Field::numbered(of, 1).map_or(Ok(()), |field| scalar(&field, json, at))
         }
+        "google.protobuf.Timestamp" | "google.protobuf.Duration" => time(json, at),
+        "google.protobuf.FieldMask" => mask(json, at),
         _ if is_well_known(of) => Ok(()),
         _ => fields(of, members(json, at)?, at),
     }
@@ -88,7 +90,7 @@ fn fields(
         let Some(field) = Field::named(of, &name) else {
             let names = Field::all(of).map(|field| field.name().to_owned());
             let (of, known) = (of.full_name(), listed(names, "no fields"));
-            return Err(at.refuse(&format!("{of} has no field {name:?}; it has {known}")));
+            return Err(at.refuse(&format!("{of} has no field {:?}; it has {known}", cut(&name))));
         };
         let at = at.inside(&name)?;
         if !numbers.insert(field.number()) {
@@ -139,51 +141,76 @@ fn element(field: &Field, json: &RawValue, at: &Place<'_>) -> Result<(), String>
 /// Checks a value that is no message.
 fn scalar(field: &Field, json: &RawValue, at: &Place<'_>) -> Result<(), String> {
     let text: Option<String> = serde_json::from_str(json.get()).ok();
-    let number: Option<f64> = json.get().parse().ok();
-    let refuse = |what: &str| Err(at.refuse(&format!("{} {what}", json.get())));
-    match field.kind() {
-        Kind::Enum(of) => named(&of, text.as_deref(), at),
-        kind @ (Kind::Float | Kind::Double) => {
-            let Some(number) = number.or_else(|| text.as_deref()?.parse().ok()) else {
-                return Ok(());
-            };
-            let is_finite =
-                number.is_finite() && !(kind == Kind::Float && (number as f32).is_infinite());
-            let is_named =
-                text.is_some_and(|text| ["NaN", "Infinity", "-Infinity"].contains(&&*text));
-            if !is_finite && !is_named {
-                return refuse(
-                    "is out of range; expected a number, \"NaN\", \"Infinity\" or \"-Infinity\"",
-                );
-            }
-            // Its encoding would lose the sign.
-            if number == 0.0
-                && number.is_sign_negative()
-                && !field.has_presence()
-                && !field.is_list()
-            {
-                return refuse(
-                    "cannot be distinguished from 0 here; write the message as hex digits",
-                );
-            }
-            Ok(())
+    let (kind, json) = (field.kind(), json.get());
+    let fault = match kind {
+        Kind::Enum(of) => return named(&of, text.as_deref(), at),
+        Kind::Float | Kind::Double => {
+            let has_sign = field.has_presence() || field.is_list();
+            real(text.as_deref().unwrap_or(json), kind == Kind::Float, has_sign)
         }
-        // The deserialization takes the nearest integer.
-        Kind::Int64 | Kind::Sint64 | Kind::Sfixed64
-            if number.is_some_and(|number| number.abs() >= TWO_TO_63)
-                && json.get().parse::<i64>().is_err() =>
-        {
-            refuse("is out of range; expected a 64-bit signed integer")
+        Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => {
+            integer(json, json.parse::<i64>().is_ok(), TWO_TO_63)
         }
-        Kind::Uint64 | Kind::Fixed64
-            if number.is_some_and(|number| number >= 2.0 * TWO_TO_63)
-                && json.get().parse::<u64>().is_err() =>
-        {
-            refuse("is out of range; expected a 64-bit unsigned integer")
-        }
-        _ => Ok(()),
+        Kind::Uint64 | Kind::Fixed64 => integer(json, json.parse::<u64>().is_ok(), 2.0 * TWO_TO_63),
+        _ => None,
+    };
+    fault.map_or(Ok(()), |fault| Err(at.refuse(&format!("{} {fault}", cut(json)))))
+}
+
+/// What is wrong with a floating-point number. `has_sign`: the encoding distinguishes -0 from 0.
+fn real(text: &str, is_float: bool, has_sign: bool) -> Option<&'static str> {
+    let number: f64 = text.parse().ok()?;
+    let number = if is_float { f64::from(number as f32) } else { number };
+    let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
+    if !number.is_finite() && !["NaN", "Infinity", "-Infinity"].contains(&text) {
+        Some("is out of range; expected a number, \"NaN\", \"Infinity\" or \"-Infinity\"")
+    } else if number == 0.0 && mantissa.contains(|digit| ('1'..='9').contains(&digit)) {
+        Some("is too small: it would become 0")
+    } else if number == 0.0 && number.is_sign_negative() && !has_sign {
+        Some("cannot be distinguished from 0 here; write the message as hex digits")
+    } else {
+        None
     }
 }
+
+/// What is wrong with an integer of 64 bits. The deserialization takes the nearest one of a number with a
+/// fraction or an exponent.
+fn integer(json: &str, is_integer: bool, limit: f64) -> Option<&'static str> {
+    let number: f64 = json.parse().ok()?;
+    if is_integer || number.abs() < TWO_TO_53 {
+        None
+    } else if number.abs() >= limit {
+        Some("is out of range; expected a 64-bit integer")
+    } else {
+        Some("may not be exact; write it without a fraction and an exponent")
+    }
+}
+
+/// Checks a `Timestamp` or a `Duration`.
+fn time(json: &RawValue, at: &Place<'_>) -> Result<(), String> {
+    let Ok(text) = serde_json::from_str::<String>(json.get()) else { return Ok(()) };
+    let (_, fraction) = text.split_once('.').unwrap_or_default();
+    let refuse = |what| Err(at.refuse(&format!("{} {what}", cut(json.get()))));
+    if fraction.chars().take_while(char::is_ascii_digit).count() > 9 {
+        return refuse("is more precise than nanoseconds; expected at most 9 digits");
+    }
+    if text.contains(":60") {
+        return refuse("has a leap second, which a Timestamp cannot have");
+    }
+    Ok(())
+}
+
+/// Checks a `FieldMask`.
+fn mask(json: &RawValue, at: &Place<'_>) -> Result<(), String> {
+    let Ok(text) = serde_json::from_str::<String>(json.get()) else { return Ok(()) };
+    if !text.is_empty() && text.split(',').any(str::is_empty) {
+        return Err(at.refuse(&format!("{} has an empty path; remove a comma", cut(json.get()))));
+    }
+    Ok(())
+}
+
+/// Below this number, a floating-point number is an integer as it was written.
+const TWO_TO_53: f64 = 9_007_199_254_740_992.0;
 
 const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
 
@@ -194,7 +221,7 @@ fn named(of: &EnumDescriptor, name: Option<&str>, at: &Place<'_>) -> Result<(), 
     };
     let names = of.values().map(|value| value.name().to_owned());
     let (of, known) = (of.full_name(), listed(names, "none"));
-    Err(at.refuse(&format!("{of} has no value {name:?}; it has {known}")))
+    Err(at.refuse(&format!("{of} has no value {:?}; it has {known}", cut(name))))
 }
 
 /// Checks a message of any type, which names its type.
@@ -209,14 +236,16 @@ fn any(of: &MessageDescriptor, json: &RawValue, at: &Place<'_>) -> Result<(), St
     let (_, json) = members.remove(position);
     let Ok(url) = serde_json::from_str::<String>(json.get()) else { return Ok(()) };
     let Some((_, name)) = url.rsplit_once('/') else {
+        let url = cut(&url);
         return Err(
             at.refuse(&format!("the type {url:?} has no slash; write type.googleapis.com/{url}"))
         );
     };
     let Some(of) = of.parent_pool().get_message_by_name(name) else {
         return Err(at.refuse(&format!(
-            "the type {name} is not in the .proto files; import the file that has it, or write the message as \
-             hex digits"
+            "the type {} is not in the .proto files; import the file that has it, or write the message as \
+             hex digits",
+            cut(name)
         )));
     };
     if !is_well_known(&of) {
@@ -245,7 +274,7 @@ fn members<'j>(json: &'j RawValue, at: &Place<'_>) -> Result<Vec<(String, &'j Ra
     let mut names = HashSet::new();
     match members.iter().find(|(name, _)| !names.insert(name)) {
         None => Ok(members),
-        Some((name, _)) => Err(at.refuse(&format!("{name:?} is given twice; remove one"))),
+        Some((name, _)) => Err(at.refuse(&format!("{:?} is given twice; remove one", cut(name)))),
     }
 }
 
@@ -266,7 +295,7 @@ impl Place<'_> {
     /// A text about this place.
     fn refuse(&self, what: &str) -> String {
         let path = self.path();
-        if path.is_empty() { what.to_owned() } else { format!("`{path}`: {what}") }
+        if path.is_empty() { what.to_owned() } else { format!("`{}`: {what}", cut(&path)) }
     }
 
     fn path(&self) -> String {

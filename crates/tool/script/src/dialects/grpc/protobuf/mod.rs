@@ -1,17 +1,21 @@
 //! Messages by their fields: `.proto` files, messages as JSON, and the comparison of messages. One message of
 //! Protocol Buffers has many encodings, so bytes alone do not show whether a message is right.
 //!
-//! `proto` compiles `.proto` files into descriptors, which [`Types`] (`types`) has. `json` reads a message as JSON, after
-//! `members` has refused what it would read in another way than written. A message that arrives is compared
-//! by `expectation`: `wire` refuses what the descriptors do not describe, and `compare` finds the first field
-//! that differs.
+//! `proto` compiles `.proto` files into descriptors, which `descriptors` checks and [`Types`] (`types`) has. `json`
+//! reads a message as JSON, after `members` has refused what it would read in another way than written, and
+//! `order` sorts its maps. A message that arrives is compared by `expectation`: `wire` refuses what the descriptors
+//! do not describe, `cost` limits what a message takes when it is decoded, and `compare` finds the first field that
+//! differs.
 
 mod compare;
+mod cost;
+mod descriptors;
 mod expectation;
 mod field;
 mod json;
 mod members;
 mod names;
+mod order;
 mod proto;
 #[cfg(test)]
 mod tests;

@@ -5,9 +5,28 @@ use prost_reflect::MessageDescriptor;
 /// Maximum number of names in an error.
 const MOST_NAMES: usize = 30;
 
+/// Maximum number of characters of a name that are shown.
+const SHOWN: usize = 200;
+
+/// Maximum number of characters of an error of a library that are shown.
+pub(super) const SHOWN_ERROR: usize = 1_000;
+
+/// A name in an error; a long one is cut.
+pub(super) fn cut(name: &str) -> String {
+    cut_to(SHOWN, name)
+}
+
+/// A text in an error, with at most this number of characters.
+pub(super) fn cut_to(longest: usize, text: &str) -> String {
+    match text.char_indices().nth(longest) {
+        Some((end, _)) => format!("{}... ({} bytes)", &text[..end], text.len()),
+        None => text.to_owned(),
+    }
+}
+
 /// Names in an error; `none` if there are none.
 pub(super) fn listed(names: impl Iterator<Item = String>, none: &str) -> String {
-    let mut names: Vec<String> = names.take(MOST_NAMES + 1).collect();
+    let mut names: Vec<String> = names.take(MOST_NAMES + 1).map(|name| cut(&name)).collect();
     if names.len() > MOST_NAMES {
         names[MOST_NAMES] = "...".into();
     }

@@ -1,5 +1,10 @@
 //! Compiles `.proto` files into descriptors.
 
+use super::{
+    descriptors,
+    names::{SHOWN_ERROR, cut_to},
+};
+use prost_reflect::prost_types::FileDescriptorSet;
 use protox::{
     Compiler,
     file::{File, FileResolver, GoogleFileResolver},
@@ -27,18 +32,18 @@ impl FileResolver for Sources {
     }
 }
 
-/// Compiles the file of this name. `find` returns the content of a file by its name in imports. Returns a
-/// `FileDescriptorSet`, encoded.
+/// Compiles the file of this name. `find` returns the content of a file by its name in imports. Returns
+/// descriptors that have been checked.
 pub(super) fn compile(
     name: &str,
     find: &mut dyn FnMut(&str) -> Result<Vec<u8>, String>,
-) -> Result<Vec<u8>, String> {
+) -> Result<FileDescriptorSet, String> {
     let files = gather(name, find)?;
     let order = in_order(&files)?;
     let mut compiler = Compiler::with_file_resolver(Sources(files));
     compiler.include_imports(true);
     compiler.open_files(order).map_err(|error| in_words(&error))?;
-    Ok(compiler.encode_file_descriptor_set())
+    descriptors::plain(compiler.file_descriptor_set())
 }
 
 /// Returns the names of all files, each after those that it imports: the compiler opens imports by recursion, and
@@ -90,7 +95,11 @@ fn gather(
         let text = String::from_utf8(text)
             .map_err(|_| format!("{name} is not valid UTF-8; expected a .proto file"))?;
         let file = File::from_source(&name, &text).map_err(|error| in_words(&error))?;
-        let imports = &file.file_descriptor_proto().dependency;
+        let parsed = file.file_descriptor_proto();
+        // Before the compiler reads the values of options.
+        descriptors::plain(FileDescriptorSet { file: vec![parsed.clone()] })
+            .map_err(|why| format!("{name}: {why}"))?;
+        let imports = &parsed.dependency;
         missing.extend(imports.iter().map(|import| (import.clone(), Some(name.clone()))));
         files.insert(name, file);
     }
@@ -116,5 +125,5 @@ pub(super) fn find(
 /// An error with the file and the line, for people.
 fn in_words(error: &protox::Error) -> String {
     // The text of `Debug` is `FILE:LINE:COLUMN: MESSAGE`; that of `Display` is the message alone.
-    format!("{error:?}")
+    cut_to(SHOWN_ERROR, &format!("{error:?}"))
 }

@@ -1,20 +1,35 @@
 //! The types of messages, from `.proto` files.
 
-use super::{Expectation, json, names::listed, proto};
+use super::{
+    Expectation, descriptors, json,
+    names::{SHOWN_ERROR, cut_to, listed},
+    proto,
+};
 use crate::{sent, workload::disk};
-use prost_reflect::{DescriptorPool, MethodDescriptor};
+use prost_reflect::{
+    DescriptorPool, MethodDescriptor, prost::Message, prost_types::FileDescriptorSet,
+};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use std::{fmt, path::Path, sync::Arc};
 
 /// Maximum number of bytes of descriptors.
 const MOST_BYTES: usize = 4 << 20;
 
+fn check_length(bytes: usize) -> Result<(), String> {
+    if bytes > MOST_BYTES {
+        return Err(format!(
+            "the descriptors of the .proto files have {bytes} bytes; expected at most {MOST_BYTES}"
+        ));
+    }
+    Ok(())
+}
+
 /// The services and messages of a `.proto` file and of all that it imports. Clones share them.
 #[derive(Clone)]
 pub struct Types(Arc<Shared>);
 
 struct Shared {
-    /// A `FileDescriptorSet`, encoded.
+    /// A `FileDescriptorSet`, encoded. It has no source code, and only options that messages depend on.
     set: Vec<u8>,
     pool: DescriptorPool,
 }
@@ -41,15 +56,18 @@ impl Types {
         Self::of_set(proto::compile(name, &mut |name| proto::find(name, folders, read))?)
     }
 
-    fn of_set(set: Vec<u8>) -> Result<Types, String> {
-        if set.len() > MOST_BYTES {
-            return Err(format!(
-                "the descriptors of the .proto files have {} bytes; expected at most {MOST_BYTES}",
-                set.len()
-            ));
-        }
-        let pool = DescriptorPool::decode(&set[..]).map_err(|error| format!("{error:?}"))?;
-        Ok(Types(Arc::new(Shared { set, pool })))
+    fn of_bytes(set: &[u8]) -> Result<Types, String> {
+        check_length(set.len())?;
+        Self::of_set(descriptors::read(set)?)
+    }
+
+    /// The types of descriptors that have been checked.
+    fn of_set(set: FileDescriptorSet) -> Result<Types, String> {
+        let bytes = set.encode_to_vec();
+        check_length(bytes.len())?;
+        let pool = DescriptorPool::from_file_descriptor_set(set);
+        let pool = pool.map_err(|error| cut_to(SHOWN_ERROR, &format!("{error:?}")))?;
+        Ok(Types(Arc::new(Shared { set: bytes, pool })))
     }
 
     /// Checks that the method at this path is known, takes one message, and returns a stream of them or one.
@@ -102,6 +120,12 @@ impl Types {
         Expectation::new(&self.method(path)?.output(), message)
     }
 
+    /// The encoded descriptors.
+    #[cfg(test)]
+    pub(super) fn set(&self) -> &[u8] {
+        &self.0.set
+    }
+
     fn method(&self, path: &str) -> Result<MethodDescriptor, String> {
         let (service, method) =
             path.strip_prefix('/').and_then(|path| path.split_once('/')).unwrap_or_default();
@@ -146,6 +170,6 @@ impl Serialize for Types {
 
 impl<'de> Deserialize<'de> for Types {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Types, D::Error> {
-        Types::of_set(sent::bytes::deserialize(deserializer)?).map_err(D::Error::custom)
+        Types::of_bytes(&sent::bytes::deserialize(deserializer)?).map_err(D::Error::custom)
     }
 }

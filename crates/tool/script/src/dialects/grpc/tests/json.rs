@@ -116,14 +116,14 @@ fn messages_that_are_too_long_to_compare_are_wrong_at_once() {
     let stream = pair.asked(&mut out)[0].stream;
     let answer = Answer {
         head: owned(HEAD),
-        content: Some(vec![0, 0, 0x40, 0, 1, 8]),
+        content: Some(vec![0, 0, 1, 2, 0, 8]),
         trailers: Some(owned(OK)),
         frame: 4,
     };
     answer.write(stream, &mut out);
     let wrong = pair.try_receive(&out, 1 << 16).unwrap_err();
-    let expected = "a message of 4194305 bytes; messages of at most 4194304 bytes are compared";
-    assert_eq!(wrong.received, expected);
+    let expected = "a message of 66048 bytes; the expected one has at most 658";
+    assert!(wrong.received.starts_with(expected), "{wrong:?}");
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn a_workload_arrives_in_another_process_with_its_types() {
     let error = refused(&|asks| asks["types"] = serde_json::Value::Null);
     assert!(error.contains("request 1: the types of its messages are missing"), "{error}");
     let error = refused(&|asks| asks["types"] = "/w==".into());
-    assert!(error.contains("decode"), "{error}");
+    assert!(error.contains("descriptors with invalid bytes"), "{error}");
     let error = refused(&|asks| asks["calls"][1]["path"] = "/test.Items/Put".into());
     assert!(error.contains("request 2: the service test.Items has no method Put"), "{error}");
     let error = refused(&|asks| asks["calls"][0]["expected"] = "CA==".into());

@@ -497,3 +497,59 @@ fn long_encodings_of_a_short_message_are_not_kept() {
         assert!(count.count_total > 0);
     }
 }
+
+/// Each element takes hundreds of bytes when it is decoded: 4 MiB would take 1 GiB and many seconds.
+#[test]
+fn a_message_with_many_more_values_is_wrong_without_being_decoded() {
+    let mut deep = varint(1, 1);
+    (0..95).for_each(|_| deep = delimited(28, &deep));
+    let any =
+        |value: &[u8]| delimited(15, &[delimited(1, b"a/test.Item"), delimited(2, value)].concat());
+    let many = delimited(28, &varint(1, 1)).repeat(800_000);
+    let expected = r#"{"any": {"@type": "a/test.Item", "id": 1}}"#;
+    let part = "more values than expected: decoded, it takes more than 16 MiB";
+    check_all(
+        GET,
+        &[
+            ("{}", std::slice::from_ref(&many), part),
+            ("{}", &[deep.repeat(10_000)], part),
+            ("{}", &[varint(6, 1).repeat(1_000_000)], part),
+            ("{}", &[packed(6, &[1; 1_000_000])], part),
+            ("{}", &[delimited(8, b"").repeat(1_000_000)], part),
+            (expected, &[any(&many)], part),
+            // Nothing is kept of other values.
+            ("{}", &[delimited(6, b"").repeat(1_000_000)], ""),
+        ],
+    );
+}
+
+/// Some libraries write every default.
+#[test]
+fn long_encodings_of_an_equal_message_are_right() {
+    let json = format!(
+        r#"{{"items": [{}], "sizes": [{}]}}"#,
+        vec!["{}"; 5_000].join(","),
+        vec!["1"; 5_000].join(",")
+    );
+    let mut defaults = [varint(1, 0), delimited(2, b""), double(3, 0.0), float(4, 0.0)].concat();
+    for number in [13, 24, 25, 27, 31] {
+        defaults.extend(varint(number, 0));
+    }
+    defaults.extend([delimited(14, b""), delimited(6, b""), delimited(22, b"")].concat());
+    let items = delimited(28, &defaults).repeat(5_000);
+    let sizes = [0x30, 0x81, 0x80, 0x80, 0x80, 0].repeat(5_000);
+    let reply = [items, sizes].concat();
+    assert!(reply.len() < expectation(GET, &json).longest(), "{}", reply.len());
+    check_all(GET, &[(&json, &[reply], "")]);
+}
+
+/// A server announces as many bytes as it likes.
+#[test]
+fn the_length_of_a_message_is_limited_by_the_expected_one() {
+    let longest = |json: &str| expectation(GET, json).longest();
+    assert!((65_536..70_000).contains(&longest("{}")), "{}", longest("{}"));
+    let name = format!(r#"{{"name": "{}"}}"#, "x".repeat(100_000));
+    assert!((865_536..870_000).contains(&longest(&name)), "{}", longest(&name));
+    let name = format!(r#"{{"name": "{}"}}"#, "x".repeat(1 << 20));
+    assert_eq!(longest(&name), 4 << 20);
+}

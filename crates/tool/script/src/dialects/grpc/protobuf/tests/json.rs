@@ -200,3 +200,62 @@ fn methods_that_do_not_exist_are_refused_with_those_that_do() {
     assert_eq!(types.check_empty(GET), Ok(()));
     assert!(types.check_empty(OLD_GET).unwrap_err().contains("required field `id`"));
 }
+
+/// What is written in JSON must not become another value.
+#[test]
+fn values_that_would_be_rounded_are_refused() {
+    for at in ["2024-01-01T23:59:60Z", "2024-12-31T23:59:60.5Z"] {
+        refused(GET, &format!(r#"{{"at": "{at}"}}"#), "has a leap second");
+    }
+    let part = "is more precise than nanoseconds; expected at most 9 digits";
+    refused(GET, r#"{"at": "2024-01-01T00:00:00.1234567891Z"}"#, part);
+    refused(GET, r#"{"during": "1.0000000001s"}"#, part);
+    let any = r#"{"any": {"@type": "a/google.protobuf.Duration", "value": "1.0000000001s"}}"#;
+    refused(GET, any, part);
+    let part = "may not be exact; write it without a fraction and an exponent";
+    refused(
+        GET,
+        r#"{"longName": 9007199254740993.0}"#,
+        "`longName`: 9007199254740993.0 may not be",
+    );
+    refused(GET, r#"{"big": 123456789012345678.0}"#, part);
+    refused(GET, r#"{"many": 9007199254740993.0}"#, part);
+    refused(GET, r#"{"price": 1e-400}"#, "`price`: 1e-400 is too small: it would become 0");
+    refused(GET, r#"{"price": "-1e-400"}"#, "is too small");
+    refused(GET, r#"{"weight": 1e-60}"#, "is too small");
+    refused(GET, r#"{"mask": "a,,b"}"#, "has an empty path; remove a comma");
+    refused(GET, r#"{"mask": ","}"#, "has an empty path");
+    for json in [
+        r#"{"at": "2024-01-01T23:59:59.123456789Z", "during": "1.000000001s", "mask": ""}"#,
+        r#"{"longName": 9007199254740991.0, "big": 1e3, "price": 0e-400, "weight": 1e-40}"#,
+    ] {
+        assert!(types().reply(GET, json).is_ok(), "{json}");
+    }
+}
+
+/// Two runs with the same seed send the same bytes.
+#[test]
+fn maps_are_encoded_in_the_order_of_their_keys() {
+    let counts: Vec<String> = (0..50).rev().map(|i| format!(r#""{i:02}": "{i}""#)).collect();
+    let counts = format!(r#""counts": {{{}}}"#, counts.join(","));
+    let of = |json: &str| types().message(GET, json).unwrap();
+    let got = of(&format!("{{{counts}}}"));
+    let keys: Vec<&[u8]> =
+        got.windows(2).filter(|two| two[0].is_ascii_digit() && two[1].is_ascii_digit()).collect();
+    assert!(keys.len() == 50 && keys.is_sorted(), "{got:x?}");
+    for json in [
+        format!("{{{counts}}}"),
+        format!(
+            r#"{{"parts": {{"2": {{{counts}}}, "-1": {{}}, "10": {{"items": [{{{counts}}}]}}}}}}"#
+        ),
+        format!(r#"{{"any": {{"@type": "a/test.Item", {counts}}}}}"#),
+        r#"{"free": {"a": {"c": 1, "d": 2, "e": 3, "f": [{"x": 1, "y": 2, "z": 3}]}, "b": null}}"#
+            .into(),
+    ] {
+        let first = of(&json);
+        (0..10).for_each(|_| assert_eq!(of(&json), first, "{json}"));
+    }
+    let old =
+        r#"{"id": 1, "part": {"n": 7}, "[old.marks]": [1, 2], "inner": {"id": 2, "part": {}}}"#;
+    assert_eq!(types().message(OLD_GET, old).unwrap(), types().message(OLD_GET, old).unwrap());
+}
