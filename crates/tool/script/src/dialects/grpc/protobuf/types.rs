@@ -42,7 +42,12 @@ impl Types {
     /// # Errors
     /// What is wrong with a file, with its line.
     pub fn read(path: &Path) -> Result<Types, String> {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let Some(name) = path.file_name().map(|name| name.to_string_lossy()) else {
+            return Err(format!(
+                "{} is not the name of a file; expected FILE.proto",
+                path.display()
+            ));
+        };
         let folders: Vec<&Path> = path.ancestors().skip(1).collect();
         Self::compile(&name, &folders, &mut disk::read_bytes)
     }

@@ -86,6 +86,10 @@ fn only_regular_files_are_read() {
     fs::write(folder.path().join("bytes.proto"), b"\xff").unwrap();
     assert!(read("bytes.proto").contains("is not valid UTF-8"));
     assert!(read("").contains("cannot read"));
+    for path in [".", "..", "/", ""] {
+        let why = Types::read(Path::new(path)).unwrap_err();
+        assert!(why.contains("is not the name of a file"), "{path}: {why}");
+    }
 }
 
 #[test]
