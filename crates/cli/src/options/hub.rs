@@ -175,7 +175,7 @@ pub struct HubArgs {
     #[arg(long, value_name = "PATH", requires = "broker_cert")]
     broker_key: Option<PathBuf>,
     /// The name or IP address that the certificate of the broker must have, and those of its Sentinels. Default: the
-    /// host in --broker
+    /// host in --broker; required with Sentinels
     #[arg(long, value_name = "NAME", requires = "broker_ca")]
     broker_server_name: Option<String>,
     /// The start of all channels at the broker: hubs with the same one have the same rooms. Default: regatta

@@ -55,7 +55,8 @@ impl Managed {
         tls: Option<HubBrokerTls>,
     ) -> Managed {
         let nodes = [(master.to_owned(), master.to_owned())];
-        let masters = Masters::new(vec![None; sentinels.len()], &nodes);
+        let mut masters = Masters::new(vec![None; sentinels.len()], &nodes);
+        masters.call_sentinels(sentinels.iter().map(Server::to_string).collect());
         let asks = Asks {
             master: master.to_owned(),
             addresses: Mutex::new(vec![Vec::new(); sentinels.len()]),
@@ -108,14 +109,14 @@ impl HubPlace for Managed {
 
 /// Asks the Sentinels for as long as the broker is used.
 fn follow(asks: &Asks, woken: &Receiver<()>, found: &SyncSender<()>) {
-    asks.resolve();
+    asks.resolve(look_up);
     loop {
         let begun = Instant::now();
         asks.round();
         _ = found.try_send(());
         if lock(&asks.masters).are_in_doubt() {
             // Their names may have other addresses.
-            asks.resolve();
+            asks.resolve(look_up);
         }
         loop {
             let now = Instant::now();
@@ -139,13 +140,15 @@ impl Asks {
         lock(&self.masters).addresses().find_map(|(_, address)| address)
     }
 
-    fn resolve(&self) {
-        let resolve = |Server { host, port }: &Server| {
-            let all = (host.as_str(), *port).to_socket_addrs();
-            all.into_iter().flatten().collect()
-        };
-        let all: Vec<Vec<SocketAddr>> = self.sentinels.iter().map(resolve).collect();
+    /// Looks up the addresses of the Sentinels. Those that are known stay if a name cannot be resolved.
+    fn resolve(&self, look_up: impl Fn(&Server) -> Vec<SocketAddr>) {
+        let mut all: Vec<Vec<SocketAddr>> = self.sentinels.iter().map(look_up).collect();
         let mut before = lock(&self.addresses);
+        for (newest, known) in all.iter_mut().zip(&*before) {
+            if newest.is_empty() {
+                newest.clone_from(known);
+            }
+        }
         if *before != all {
             let first = all.iter().map(|all| all.first().copied());
             lock(&self.masters).set_sentinels(first.collect());
@@ -226,6 +229,11 @@ impl Asks {
             [] => Err("it does not answer".to_owned()),
         }
     }
+}
+
+/// The addresses of a Sentinel; none if its name cannot be resolved.
+fn look_up(Server { host, port }: &Server) -> Vec<SocketAddr> {
+    (host.as_str(), *port).to_socket_addrs().into_iter().flatten().collect()
 }
 
 /// A connection on which all must be over by then, however slowly bytes come.
@@ -321,4 +329,46 @@ fn refused(reply: &[u8]) -> String {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Nothing panics while holding the lock.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_sentinels_stay_while_their_names_cannot_be_resolved() {
+        let all = ["a", "b"].map(|host| Server { host: host.to_owned(), port: 7000 });
+        let login = Login { user: None, password: None };
+        let managed = Managed::new(all.to_vec(), "one", login, None);
+        let [one, two, new] = [1, 2, 3].map(|last| SocketAddr::from(([127, 0, 0, last], 7000)));
+        let known = || lock(&managed.asks.addresses).clone();
+        managed.asks.resolve(|of| vec![if of.host == "a" { one } else { two }]);
+        assert_eq!(known(), [[one], [two]]);
+        managed.asks.resolve(|_| Vec::new());
+        assert_eq!(known(), [[one], [two]], "nothing is resolved");
+        managed.asks.resolve(|of| if of.host == "a" { Vec::new() } else { vec![new] });
+        assert_eq!(known(), [[one], [new]], "only one is");
+    }
+
+    #[test]
+    fn a_sentinel_whose_name_has_no_address_is_named() {
+        let all = ["known", "nowhere"].map(|host| Server { host: host.to_owned(), port: 7000 });
+        let login = Login { user: None, password: None };
+        let Managed { asks, .. } = Managed::new(all.to_vec(), "one", login, None);
+        let at = SocketAddr::from(([127, 0, 0, 1], 7000));
+        asks.resolve(|of| (of.host == "known").then_some(at).into_iter().collect());
+        let (mut masters, mut now) = (lock(&asks.masters), Instant::now());
+        let mut news = Vec::new();
+        for _ in 0..9 {
+            if let Some(question) = masters.ask(now, 0.5) {
+                masters.answered((question.round, 0), Err("it is mute".to_owned()), now, 0.5);
+            }
+            news.extend(masters.take_news());
+            masters.want(false, now);
+            now += EVERY;
+        }
+        let news = news.join("\n");
+        let expected = "127.0.0.1:7000: it is mute; nowhere:7000: its name has no address";
+        assert!(news.contains(expected), "{news}");
+    }
 }

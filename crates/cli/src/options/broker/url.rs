@@ -13,6 +13,9 @@ const MOST: usize = 32;
 const EXPECTED: &str = "expected redis://HOST:PORT, or redis+sentinel://HOST:PORT,HOST:PORT,HOST:PORT/MASTER, or for TLS \
                         rediss:// or rediss+sentinel://";
 
+/// What starts or ends the part of a URL that may have a password.
+const SECRET: [char; 3] = ['@', '?', '#'];
+
 /// A host name or an IP address, and a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
@@ -41,21 +44,30 @@ impl BrokerUrl {
     /// Parses a URL.
     ///
     /// # Errors
-    /// Says what is wrong with it.
+    /// Says what is wrong with it, without what may be a password.
     pub fn read(url: &str) -> anyhow::Result<BrokerUrl> {
-        read(url).with_context(|| format!("--broker {url}: {EXPECTED}"))
+        let shown = if url.contains(SECRET) { "" } else { url };
+        let separator = if shown.is_empty() { "" } else { " " };
+        read(url).with_context(|| format!("--broker{separator}{shown}: {EXPECTED}"))
     }
 }
 
 fn read(url: &str) -> anyhow::Result<BrokerUrl> {
     let (scheme, rest) = url.split_once("://").context("it has no scheme")?;
-    ensure!(!rest.contains('@'), "a URL is visible to others; use --broker-password-file");
+    ensure!(
+        !url.contains(SECRET),
+        "it has no user, password or query, because a URL is visible to others; use --broker-password-file"
+    );
     let is_tls = scheme.starts_with("rediss");
     let target = match scheme {
         "redis" | "rediss" => {
             let rest = rest.strip_suffix('/').unwrap_or(rest);
-            let has_path = rest.contains(['/', '?', '#']);
-            ensure!(!has_path, "channels are in no database, so the URL has no path");
+            let hosts = rest.split('/').next().unwrap_or_default();
+            ensure!(
+                !hosts.contains(','),
+                "several servers are possible only as Sentinels; write {scheme}+sentinel://{hosts}/MASTER"
+            );
+            ensure!(!rest.contains('/'), "channels are in no database, so the URL has no path");
             Target::Server(server(rest, PORT)?)
         }
         "redis+sentinel" | "rediss+sentinel" => sentinels(rest)?,
@@ -149,6 +161,9 @@ mod tests {
             ("http://localhost:6379", "another scheme"),
             ("redissss://a:1", "another scheme"),
             ("redis://:secret@a:1", "--broker-password-file"),
+            ("redis://a:1?x=1", "--broker-password-file"),
+            ("redis://a,b", "write redis+sentinel://a,b/MASTER"),
+            ("rediss://a:1,b:2/m", "write rediss+sentinel://a:1,b:2/MASTER"),
             ("redis://a:1/2", "no path"),
             ("redis://a:0", "a port from 1 to 65535"),
             ("redis://a:x", "a port from 1 to 65535"),
@@ -162,5 +177,26 @@ mod tests {
             let error = format!("{:#}", BrokerUrl::read(url).unwrap_err());
             assert!(error.contains(why) && error.contains("redis://HOST:PORT"), "{error}");
         }
+    }
+
+    #[test]
+    fn an_error_does_not_repeat_a_password() {
+        for url in [
+            "redis://u:a-secret@a",
+            "redis://a-secret@a:x",
+            "redis://u:p@a-secret@a",
+            "redis://a?password=a-secret",
+            "redis://a/?password=x@a-secret",
+            "redis+sentinel://a?password=a-secret,a?password=a-secret/m",
+            "redis+sentinel://a/m#a-secret",
+            "u:a-secret@redis://a",
+            "http://u:a-secret@a",
+            ":a-secret@a",
+        ] {
+            let error = format!("{:#}", BrokerUrl::read(url).unwrap_err());
+            assert!(!error.contains("a-secret") && error.contains("redis://HOST:PORT"), "{error}");
+        }
+        let error = BrokerUrl::read("redis://a:x").unwrap_err().to_string();
+        assert!(error.starts_with("--broker redis://a:x: expected"), "{error}");
     }
 }

@@ -40,6 +40,8 @@ const PATIENCE: Duration = Duration::from_secs(3);
 pub struct Masters {
     /// The Sentinels that are configured. `None`: the name of this one has no address.
     sentinels: Vec<Option<SocketAddr>>,
+    /// What those are called that have no address. Those behind the last one have a number only.
+    called: Vec<String>,
     /// Their names of the masters.
     names: Arc<[String]>,
     masters: Vec<Master>,
@@ -127,6 +129,7 @@ impl Masters {
     pub fn new(sentinels: Vec<Option<SocketAddr>>, nodes: &[(String, String)]) -> Self {
         let mut masters = Masters {
             sentinels: Vec::new(),
+            called: Vec::new(),
             names: [].into(),
             masters: Vec::new(),
             round: None,
@@ -163,6 +166,11 @@ impl Masters {
         };
         self.masters = nodes.iter().map(master).collect();
         self.set_sentinels(sentinels);
+    }
+
+    /// What the Sentinels are called in messages as long as they have no address.
+    pub fn call_sentinels(&mut self, called: Vec<String>) {
+        self.called = called;
     }
 
     /// The Sentinels have these addresses now.
@@ -324,8 +332,9 @@ impl Masters {
             let said = round.answers.iter().zip(&self.sentinels).enumerate();
             let said: Vec<String> = said
                 .map(|(sentinel, (answer, at))| {
-                    let name =
-                        at.map_or_else(|| format!("number {}", sentinel + 1), |at| at.to_string());
+                    let own = at.map(|at| at.to_string());
+                    let name = own.or_else(|| self.called.get(sentinel).cloned());
+                    let name = name.unwrap_or_else(|| format!("number {}", sentinel + 1));
                     format!("{name}: {}", what(answer.as_ref(), number))
                 })
                 .collect();

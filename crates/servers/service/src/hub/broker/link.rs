@@ -13,6 +13,7 @@ use super::{
     envelope::Envelope,
     greeting::{greeted, shown},
     input::{Heard, Input},
+    moves::Moves,
     partition::Channels,
     queue::Queue,
     sent::{Inconsistent, SILENCE, Sent},
@@ -24,7 +25,6 @@ use regatta_engine::{RemoteOutcome, RoomName, Ticket, Uplink, UplinkAct, UplinkT
 use regatta_proto::resp::{Value, write_bulk, write_command};
 use std::{
     mem,
-    net::SocketAddr,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -65,10 +65,7 @@ pub(super) struct Link {
     up_at: Instant,
     /// The addresses that are tried.
     attempt: Attempt,
-    /// Where it was up the last time.
-    before: Option<SocketAddr>,
-    /// It was at another server, and its announcement of that has not come back.
-    has_moved: bool,
+    moves: Moves,
     /// Attempts since it was up, for the pause before the next one.
     attempts: u32,
     /// Random numbers for the pauses.
@@ -123,8 +120,7 @@ impl Link {
             asked: 0,
             up_at: Instant::now(),
             attempt: Attempt::default(),
-            before: None,
-            has_moved: false,
+            moves: Moves::default(),
             attempts: 0,
             shown: String::new(),
         }
@@ -216,12 +212,10 @@ impl Link {
         self.log("connected");
         // Members that are there have missed what was published meanwhile.
         turn.acts.push(UplinkAct::PushAll(Broadcast::gap()));
-        let at = self.attempt.at();
-        self.has_moved |= self.before.is_some_and(|before| Some(before) != at);
-        self.before = at;
-        if self.has_moved {
+        if self.moves.is_up(self.attempt.at(), turn.now.instant) {
             // What it published at the other server has reached only hubs that were there, too. Those that had left it
             // missed that.
+            self.moves.announces(self.sent.next());
             self.note(Note::Moved, turn);
         }
     }
@@ -351,18 +345,27 @@ impl Link {
         let note = self.number_of_note(payload);
         match note.filter(|_| channel == self.channels.moved.as_bytes()) {
             Some((number, true)) => {
-                self.has_moved = false;
-                self.came_back(number, turn.now.instant).map(drop)
+                self.came_back(number, turn.now.instant)?;
+                self.moves.came_back(number);
+                Ok(())
             }
             Some((_, false)) => {
-                self.log("another hub comes from another server; members get a gap");
-                turn.acts.push(UplinkAct::PushAll(Broadcast::gap()));
+                self.moves.other_moved(turn.now.instant);
+                self.push_due_gap(turn);
                 Ok(())
             }
             None => {
                 self.ignores();
                 Ok(())
             }
+        }
+    }
+
+    /// All members get a gap if one is due because other hubs have moved.
+    fn push_due_gap(&mut self, turn: &mut Turn<'_>) {
+        if self.moves.take_due(turn.now.instant) {
+            self.log("another hub comes from another server; members get a gap");
+            turn.acts.push(UplinkAct::PushAll(Broadcast::gap()));
         }
     }
 
@@ -485,7 +488,7 @@ impl Uplink<Broadcast> for Link {
             | State::Proving(at) => Some(at),
             State::Up(beats_at) => {
                 let due = self.sent.due().into_iter().chain(self.queue.due());
-                due.chain(self.flushes_at).chain([beats_at]).min()
+                due.chain(self.flushes_at).chain(self.moves.due()).chain([beats_at]).min()
             }
         }
     }
@@ -507,6 +510,7 @@ impl Uplink<Broadcast> for Link {
                 self.lose(&format!("a message did not come back within {seconds} s"), turn);
             }
             State::Up(beats_at) => {
+                self.push_due_gap(turn);
                 while let Some((ticket, is_confirmed)) = self.sent.take_late(now) {
                     self.done(ticket, outcome(is_confirmed), turn);
                 }

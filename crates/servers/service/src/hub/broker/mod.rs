@@ -2,7 +2,8 @@
 //!
 //! A message is published there, and delivered to all members of its room on all hubs when it comes back, also to its
 //! sender. So the order of a room is that of one channel of the broker, and it is the same on all hubs. `link` is the
-//! connection, `tls` what may be around it, `attempt` which addresses are tried for it, `sent` what was published and has not come back, `queue` what waits
+//! connection, `tls` what may be around it, `attempt` which addresses are tried for it, `moves` what
+//! follows from another server, `sent` what was published and has not come back, `queue` what waits
 //! until that is less, and `window` how much it may be; `settings` and `health` are shared with the rest of the hub.
 
 mod attempt;
@@ -11,6 +12,7 @@ mod greeting;
 mod health;
 mod input;
 mod link;
+mod moves;
 mod partition;
 mod queue;
 mod sent;

@@ -4,6 +4,7 @@
 
 mod cable;
 mod judge;
+mod moved;
 mod place;
 mod planted;
 mod redis;
