@@ -156,6 +156,8 @@ fn a_load_that_cannot_have_nodes_is_refused() {
         (Plan { workload: workload("double"), ..plan.clone() }, "this load runs double"),
         (Plan { unix: Some("/x".into()), ..plan.clone() }, "a Unix socket belongs to one"),
         (Plan { tolerates: Some(0.1), allows_gaps: true, ..plan.clone() }, "tolerated errors"),
+        (Plan { target: plan.nodes[0].target, ..plan.clone() }, "two of them have the address"),
+        (Plan { connections: 1, ..plan.clone() }, "2 nodes need at least 2 connections"),
     ] {
         let Err(Error::Plan(error)) = plan.check() else { panic!("{why}: it is accepted") };
         assert!(error.contains(why), "{error}");
