@@ -501,6 +501,7 @@ impl Plan {
         if self.unix.is_some() && !self.nodes.is_empty() {
             return refuse("several nodes: a Unix socket belongs to one".into());
         }
+        self.check_nodes()?;
         if self.machines.is_some() {
             return refuse(format!("{what}: not with a load from several machines"));
         }
@@ -509,6 +510,26 @@ impl Plan {
                 "announced losses: not with members that join and leave, or with tolerated errors"
                     .into(),
             );
+        }
+        Ok(())
+    }
+
+    /// Checks that there are as many nodes as are named, and that each has a sending member.
+    fn check_nodes(&self) -> Result<(), Error> {
+        let all = self.nodes.len() + 1;
+        for node in 1..all {
+            let address = self.target_of(node);
+            if (0..node).any(|other| self.target_of(other) == address) {
+                return Err(Error::Plan(format!(
+                    "several nodes: two of them have the address {address}; each must be another server"
+                )));
+            }
+        }
+        if self.connections < all {
+            return Err(Error::Plan(format!(
+                "several nodes: {all} nodes need at least {all} connections, one at each; this load has {}",
+                self.connections
+            )));
         }
         Ok(())
     }

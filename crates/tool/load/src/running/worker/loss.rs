@@ -131,7 +131,11 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         }
         let over_tls = self.plan.tls.is_some();
         let (rests, timeout) = (lost == 0, self.plan.timeout);
-        let cause = loss.in_words(Lost { state, over_tls, rests, closing, timeout });
+        let mut cause = loss.in_words(Lost { state, over_tls, rests, closing, timeout });
+        if !self.plan.nodes.is_empty() {
+            let number = slot as usize * self.part.threads + self.part.thread;
+            cause = format!("{cause}, at the node {}", self.plan.target_of(number));
+        }
         self.count.lost(&cause);
         if self.count.first_unfinished.is_none() && !is_wrong {
             let Connection { cursor, talk, replies, .. } = &self.connections[slot as usize];

@@ -56,14 +56,14 @@ fn members_that_join_and_leave_get_a_part_of_the_order() {
 #[test]
 fn each_lie_between_nodes_is_found_and_named() {
     for (fault, named) in [
-        (Fault::Swapped(100), "one order for all members; another member got this one directly"),
+        (Fault::Swapped(100), "one order for all members; "),
         (Fault::LostAtNode(100), "one order for all members"),
         (Fault::Doubled(100), "each broadcast once"),
         (Fault::Reordered(100), "order"),
         (Fault::Invented(100), "only broadcasts that a member has sent"),
         (Fault::Altered(100), "only broadcasts that a member has sent"),
-        // What it expected depends on what the member waits for.
-        (Fault::Gap(100, 0), ""),
+        // With or without a pending request.
+        (Fault::Gap(100, 0), "broadcast"),
     ] {
         for processes in [1, 3] {
             let tally = run_dialect(processes, &on(&two(fault))).unwrap();
@@ -157,6 +157,8 @@ fn a_load_that_cannot_have_nodes_is_refused() {
         (Plan { workload: workload("double"), ..plan.clone() }, "this load runs double"),
         (Plan { unix: Some("/x".into()), ..plan.clone() }, "a Unix socket belongs to one"),
         (Plan { tolerates: Some(0.1), allows_gaps: true, ..plan.clone() }, "tolerated errors"),
+        (Plan { target: plan.nodes[0].target, ..plan.clone() }, "two of them have the address"),
+        (Plan { connections: 1, ..plan.clone() }, "2 nodes need at least 2 connections"),
     ] {
         let Err(Error::Plan(error)) = plan.check() else { panic!("{why}: it is accepted") };
         assert!(error.contains(why), "{error}");

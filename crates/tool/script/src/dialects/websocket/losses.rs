@@ -3,14 +3,15 @@
 //! an error, as what came although it was announced as not published.
 
 use super::{
+    member::DeliveryError,
     message::{Notice, Payload, Request},
     receive::Hub,
-    roster::{Delivered, Fate, Place, Settled},
+    roster::{Delivered, Fate, Place, Receiver, Settled},
     talk::ConnectionState,
 };
 use crate::dialect::Heard;
 use regatta_record::Exchange;
-use std::sync::atomic::Ordering::*;
+use std::{mem, sync::atomic::Ordering::*};
 
 const REFUSED: &str = "no copy of a broadcast that is not published, as its result says";
 
@@ -34,8 +35,12 @@ impl Hub {
         let (payload, fate) = match notice {
             Some(Notice::Gap) => {
                 self.losses.gaps.fetch_add(1, Relaxed);
-                self.losses.missed.fetch_add(talk.inbox.gap(&self.roster), Relaxed);
-                talk.place = Place::Unknown;
+                let missed = talk.inbox.gap(&self.roster);
+                self.losses.missed.fetch_add(missed, Relaxed);
+                // If nothing is missing, the order continues.
+                if missed > 0 || !talk.inbox.is_complete(&self.roster) {
+                    talk.place = Place::Unknown;
+                }
                 return Ok(());
             }
             Some(Notice::NotPublished(payload)) => (payload, Fate::NotPublished),
@@ -75,17 +80,8 @@ impl Hub {
         if self.roster.fate(id) == Some(Fate::NotPublished) {
             return Err(self.terms.wrong(talk, REFUSED, text));
         }
-        if let Some(excused) = talk.inbox.take_excused(id) {
-            let is_missed = excused.is_missed && self.roster.fate(id) == Some(Fate::Owed);
-            if self.roster.deliver(id, false) == Delivered::Refused {
-                return Err(self.terms.wrong(talk, REFUSED, text));
-            }
-            if is_missed {
-                self.losses.missed.fetch_sub(1, Relaxed);
-            }
-            talk.place = Place::After(id);
-            heard.heard(Hub::DELIVERIES, at);
-            return Ok(());
+        if talk.inbox.take_excused(id) {
+            return self.take_late(talk, payload, text, heard);
         }
         talk.inbox.pass_over(id, &self.roster);
         let is_owed = match talk.inbox.take(id, &self.roster) {
@@ -98,11 +94,44 @@ impl Hub {
             true => self.take_place(talk, id, text)?,
             false => talk.place = Place::After(id),
         }
-        match self.roster.deliver(id, is_owed) {
+        let receiver = if is_owed { Receiver::Owed } else { Receiver::Other };
+        match self.roster.deliver(id, receiver) {
             Delivered::Refused => return Err(self.terms.wrong(talk, REFUSED, text)),
             Delivered::Unowed if !is_owed => {}
             Delivered::Unowed => heard.heard(Hub::DELIVERIES, at),
             Delivered::Owed { last } => {
+                heard.heard(Hub::DELIVERIES, at);
+                if last {
+                    heard.heard(Hub::LAST_DELIVERIES, at);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Handles a copy that the member was not owed any longer. After a gap it must be in order, too; if its result
+    /// did not say whether it is published, it may come at any time.
+    fn take_late(
+        &self,
+        talk: &mut ConnectionState,
+        Payload { id, at, .. }: Payload,
+        text: &[u8],
+        heard: &mut impl Heard,
+    ) -> Result<(), Box<Exchange>> {
+        let is_published = self.roster.fate(id) == Some(Fate::Owed);
+        if is_published && talk.inbox.was_overtaken(id, &self.roster) {
+            return Err(self.terms.wrong(talk, DeliveryError::OutOfOrder.in_words(), text));
+        }
+        let place = mem::replace(&mut talk.place, Place::After(id));
+        if self.terms.in_one_order {
+            let checked = self.roster.check_late_place(id, place);
+            checked.map_err(|other| self.other_order(talk, other, text))?;
+        }
+        match self.roster.deliver(id, Receiver::Excused) {
+            Delivered::Refused => return Err(self.terms.wrong(talk, REFUSED, text)),
+            Delivered::Unowed => heard.heard(Hub::DELIVERIES, at),
+            Delivered::Owed { last } => {
+                self.losses.missed.fetch_sub(1, Relaxed);
                 heard.heard(Hub::DELIVERIES, at);
                 if last {
                     heard.heard(Hub::LAST_DELIVERIES, at);

@@ -18,16 +18,9 @@ pub(super) struct Inbox {
     /// Broadcasts that were sent before it joined and arrived anyway.
     early: Vec<u64>,
     /// Broadcasts before `first` that have not come and may still come: it got a gap, or their results did not
-    /// say whether they were published. At most [`MAX_IN_FLIGHT`].
-    excused: VecDeque<Excused>,
-}
-
-/// A broadcast that a member was owed and is not owed any longer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Excused {
-    pub number: u64,
-    /// Whether it was counted as missed.
-    pub is_missed: bool,
+    /// say whether they were published. Ascending, and of the last [`MAX_IN_FLIGHT`] only: an earlier one is too old
+    /// to be known.
+    excused: VecDeque<u64>,
 }
 
 /// Why a copy of a broadcast is wrong.
@@ -119,10 +112,10 @@ impl Inbox {
         let next = roster.next();
         let mut missed = 0;
         for number in self.missing(next).collect::<Vec<_>>() {
-            match roster.forgive(number) {
+            match roster.excuse(number) {
                 true => {
                     missed += 1;
-                    self.excuse(Excused { number, is_missed: true });
+                    self.excuse(number);
                 }
                 false => self.excuse_unknown(number, roster),
             }
@@ -130,6 +123,11 @@ impl Inbox {
         self.received.clear();
         self.first = next;
         missed
+    }
+
+    /// Whether nothing from before a gap that missed nothing is on its way.
+    pub fn is_complete(&self, roster: &Roster) -> bool {
+        self.excused.is_empty() && self.joined < u64::MAX && roster.is_complete_before(self.joined)
     }
 
     /// Passes over broadcasts that are no longer owed to anybody, if they are the first ones before `number`
@@ -146,23 +144,42 @@ impl Inbox {
         }
     }
 
-    /// Records the copy of a broadcast that the member is not owed any longer; `None` if it is another one.
-    pub fn take_excused(&mut self, number: u64) -> Option<Excused> {
-        let at = self.excused.iter().position(|excused| excused.number == number)?;
-        self.excused.remove(at)
+    /// Records the copy of a broadcast that the member is not owed any longer. Returns whether it is one.
+    pub fn take_excused(&mut self, number: u64) -> bool {
+        if number >= self.first {
+            return false;
+        }
+        let at = self.excused.binary_search(&number);
+        at.is_ok_and(|at| self.excused.remove(at).is_some())
+    }
+
+    /// Whether the member has received a later broadcast of the sender of this one, which it was not owed any longer.
+    pub fn was_overtaken(&self, number: u64, roster: &Roster) -> bool {
+        let sender = |number| roster.sent(number).map(|sent| sent.sender);
+        let of = sender(number);
+        let came = |later: u64| {
+            later < self.until
+                && self.excused.binary_search(&later).is_err()
+                && roster.fate(later).is_some_and(|fate| fate != Fate::NotPublished)
+        };
+        let mut before = (number + 1..self.first).take(MAX_IN_FLIGHT);
+        let mut ahead = (0..self.received.len()).filter(|ahead| self.received[*ahead]);
+        before.any(|later| sender(later) == of && came(later))
+            || ahead.any(|ahead| sender(self.first + ahead as u64) == of)
     }
 
     fn excuse_unknown(&mut self, number: u64, roster: &Roster) {
         if roster.fate(number) == Some(Fate::Unknown) {
-            self.excuse(Excused { number, is_missed: false });
+            self.excuse(number);
         }
     }
 
-    fn excuse(&mut self, excused: Excused) {
-        if self.excused.len() == MAX_IN_FLIGHT {
+    fn excuse(&mut self, number: u64) {
+        let is_too_old = |first: &u64| number - first >= MAX_IN_FLIGHT as u64;
+        while self.excused.front().is_some_and(is_too_old) {
             self.excused.pop_front();
         }
-        self.excused.push_back(excused);
+        self.excused.push_back(number);
     }
 
     /// Drops the first broadcasts, if they have come.
@@ -284,14 +301,14 @@ mod tests {
         let roster = Roster::new(None);
         let mut inbox = joined(roster.join());
         (0..5).for_each(|_| assert!(roster.send(1, 0).is_ok()));
-        let (one, other) = (Excused { number: 0, is_missed: true }, 3);
+        let other = 3;
         assert_eq!(inbox.take(1, &roster), Ok(true));
         assert_eq!((inbox.gap(&roster), inbox.first()), (4, 5));
-        assert_eq!(inbox.take_excused(0), Some(one), "it comes later");
-        assert_eq!(inbox.take_excused(0), None, "only once");
+        assert!(inbox.take_excused(0), "it comes later");
+        assert!(!inbox.take_excused(0), "only once");
         assert_eq!(inbox.take(0, &roster), Err(DeliveryError::Twice));
-        assert_eq!(inbox.take_excused(1), None, "it came before");
-        assert!(inbox.take_excused(other).is_some());
+        assert!(!inbox.take_excused(1), "it came before");
+        assert!(inbox.take_excused(other));
         assert_eq!(inbox.gap(&roster), 0, "nothing is counted twice");
         assert!(roster.send(1, 0).is_ok());
         assert_eq!(inbox.missing(6).collect::<Vec<_>>(), [5]);
@@ -313,8 +330,8 @@ mod tests {
         roster.settle(2, Fate::NotPublished);
         inbox.pass_over(4, &roster);
         assert_eq!((inbox.first(), inbox.received.len()), (4, 0), "and 3 has come");
-        assert_eq!(inbox.take_excused(0), None, "nobody gets it");
-        assert_eq!(inbox.take_excused(1), Some(Excused { number: 1, is_missed: false }));
+        assert!(!inbox.take_excused(0), "nobody gets it");
+        assert!(inbox.take_excused(1));
         inbox.pass_over(9, &roster);
         assert_eq!(inbox.first(), 4, "4 is owed");
     }

@@ -7,7 +7,7 @@ use super::{
     frames,
     message::{self, Message, Payload, Request},
     opening::Asked,
-    roster::{Place, Roster, Sent, TooMany},
+    roster::{OtherOrder, Place, Roster, Sent, TooMany},
     talk::{ConnectionState, Stage, Standing},
     terms::Terms,
 };
@@ -181,21 +181,37 @@ impl Hub {
             return Ok(());
         }
         let place = mem::replace(&mut talk.place, Place::After(id));
-        self.roster.check_place(id, place).map_err(|other| {
-            let other = match other {
-                Place::After(number) => match self.roster.sent(number) {
-                    Some(Sent { sender, at, .. }) => {
-                        let digits = Payload { sender, id: number, at }.digits();
-                        format!("after {}", String::from_utf8_lossy(&digits))
-                    }
-                    None => format!("after broadcast {number}"),
-                },
-                Place::First | Place::Unknown => "before all others".into(),
-            };
-            let expected =
-                format!("one order for all members; another member got this one directly {other}");
-            self.terms.wrong(talk, &expected, text)
-        })
+        let checked = self.roster.check_place(id, place);
+        checked.map_err(|other| self.other_order(talk, other, text))
+    }
+
+    /// A copy whose order differs from that of other members.
+    #[cold]
+    pub(super) fn other_order(
+        &self,
+        talk: &ConnectionState,
+        other: OtherOrder,
+        text: &[u8],
+    ) -> Box<Exchange> {
+        let broadcast = |number| match self.roster.sent(number) {
+            Some(Sent { sender, at, .. }) => {
+                let digits = Payload { sender, id: number, at }.digits();
+                String::from_utf8_lossy(&digits).into_owned()
+            }
+            None => format!("broadcast {number}"),
+        };
+        let other = match other {
+            OtherOrder::At(Place::After(number)) => {
+                format!("another member got this one directly after {}", broadcast(number))
+            }
+            OtherOrder::At(Place::First | Place::Unknown) => {
+                "another member got this one directly before all others".into()
+            }
+            OtherOrder::Before(number) => {
+                format!("other members got this one before {}", broadcast(number))
+            }
+        };
+        self.terms.wrong(talk, &format!("one order for all members; {other}"), text)
     }
 
     fn take_reply(

@@ -22,6 +22,9 @@ pub(super) const MAX_IN_FLIGHT: usize = 1 << 14;
 /// Time after which a server has noticed that a connection closed, and no longer counts it.
 const NOTICED: Nanos = 2_000_000_000;
 
+/// Number of predecessors that are followed from a broadcast to find it among them.
+const PREDECESSORS: usize = 16;
+
 /// Number of words in total: [`Head`], then one [`Broadcast`] and then one [`Further`] for each number,
 /// modulo [`MAX_IN_FLIGHT`].
 pub(super) const WORDS: usize = HEAD + (BROADCAST + FURTHER) * MAX_IN_FLIGHT;
@@ -86,6 +89,8 @@ enum Further {
     Fate,
     /// Number of members that got it, counted only if losses may be announced. Changed under the lock.
     Received,
+    /// Number of members that got a gap instead of it, and have not got it since. Changed under the lock.
+    Excused,
 }
 
 /// Whether a broadcast is owed, if its result may say otherwise.
@@ -137,12 +142,32 @@ pub(super) struct Settled {
     pub missed: u64,
 }
 
+/// To whom a copy comes, if losses may be announced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Receiver {
+    /// A member that is owed it.
+    Owed,
+    /// A member that got a gap before it.
+    Excused,
+    /// Another member.
+    Other,
+}
+
+/// How a member's order differs from that of another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OtherOrder {
+    /// Another member got the broadcast at this place.
+    At(Place),
+    /// Other members got it before this one, directly after which it came now.
+    Before(u64),
+}
+
 /// What a copy is, if losses may be announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Delivered {
-    /// It was owed; `last`: to no other member any longer.
+    /// It was owed, or came after a gap. `last`: all members have got it now.
     Owed { last: bool },
-    /// It was not owed.
+    /// It is unknown whether it is published, or the member was not owed it.
     Unowed,
     /// It was to reach nobody.
     Refused,
@@ -253,8 +278,26 @@ impl Roster {
         self.head(Head::Next).load(Relaxed)
     }
 
+    /// Cancels a broadcast that a member was owed and has not received, because it got a gap. Returns whether the
+    /// broadcast was still owed. Without its copy, the broadcast has no last delivery.
+    pub fn excuse(&self, number: u64) -> bool {
+        let _lock = self.lock();
+        let is_owed = self.fate(number) == Some(Fate::Owed);
+        if is_owed {
+            self.further(number, Further::Excused).fetch_add(1, Relaxed);
+            self.decrement_left(number);
+        }
+        is_owed
+    }
+
+    /// Whether no member is owed any of the broadcasts before this one.
+    pub fn is_complete_before(&self, number: u64) -> bool {
+        let first = number.saturating_sub(MAX_IN_FLIGHT as u64);
+        (first..number).all(|number| self.broadcast(number, Broadcast::Left).load(Acquire) == 0)
+    }
+
     /// Cancels a broadcast that a member was owed and has not received: its connection closed or is no longer
-    /// read, or it got a gap. Returns whether the broadcast was still owed.
+    /// read. Returns whether the broadcast was still owed.
     pub fn forgive(&self, number: u64) -> bool {
         let _lock = self.lock();
         let is_owed = self.fate(number) == Some(Fate::Owed);
@@ -290,38 +333,84 @@ impl Roster {
         Settled { received, missed: members.saturating_sub(left + received) }
     }
 
-    /// Records a copy of a broadcast, where losses may be announced. `is_owed`: the member was owed it when it
-    /// was sent, and got no gap since.
-    pub fn deliver(&self, number: u64, is_owed: bool) -> Delivered {
+    /// Records a copy of a broadcast, where losses may be announced. It is the last one only if every member that
+    /// was owed it has got it, also those that got a gap before.
+    pub fn deliver(&self, number: u64, receiver: Receiver) -> Delivered {
         let _lock = self.lock();
+        let fate = self.fate(number);
+        if !matches!(fate, Some(Fate::Owed | Fate::Unknown)) {
+            return Delivered::Refused;
+        }
         self.further(number, Further::Received).fetch_add(1, Relaxed);
+        let excused = self.further(number, Further::Excused);
+        match receiver {
+            Receiver::Owed if fate == Some(Fate::Owed) => {
+                let last = self.decrement_left(number) && excused.load(Relaxed) == 0;
+                Delivered::Owed { last }
+            }
+            Receiver::Excused if fate == Some(Fate::Owed) => {
+                let is_last_excused = excused.fetch_sub(1, Relaxed) == 1;
+                let left = self.broadcast(number, Broadcast::Left).load(Acquire);
+                Delivered::Owed { last: is_last_excused && left == 0 }
+            }
+            _ => Delivered::Unowed,
+        }
+    }
+
+    /// As [`Roster::check_place`], of a broadcast that the member is not owed any longer. It is not compared if its
+    /// words belong to a later one by now.
+    ///
+    /// # Errors
+    /// The other order.
+    pub fn check_late_place(&self, number: u64, place: Place) -> Result<(), OtherOrder> {
+        let _lock = self.lock();
         match self.fate(number) {
-            Some(Fate::Owed) if is_owed => Delivered::Owed { last: self.decrement_left(number) },
-            Some(Fate::Owed | Fate::Unknown) => Delivered::Unowed,
-            Some(Fate::NotPublished) | None => Delivered::Refused,
+            Some(Fate::Owed) => self.check_place(number, place),
+            _ => Ok(()),
         }
     }
 
     /// Compares the place at which a member gets a broadcast that it is owed with that of the first member that
     /// got it. Equal places of all broadcasts are one order: two sequences of the same broadcasts differ first
-    /// where one broadcast has two predecessors. A member that misses some, or joined later, has a part of it.
+    /// where one broadcast has two predecessors. A member that misses some, or joined later, has a part of it, and
+    /// its first broadcast has no predecessor; so of a new place the predecessors are followed, too.
     ///
     /// # Errors
-    /// The other place.
+    /// The other order.
     #[inline]
-    pub fn check_place(&self, number: u64, place: Place) -> Result<(), Place> {
+    pub fn check_place(&self, number: u64, place: Place) -> Result<(), OtherOrder> {
         if place == Place::Unknown {
             return Ok(());
         }
         let (word, is) = (self.further(number, Further::After), place.word());
         match word.load(Relaxed) {
-            0 => match word.compare_exchange(0, is, Relaxed, Relaxed) {
-                Err(other) if other != is => Err(Place::of_word(other)),
-                _ => Ok(()),
+            0 => match word.compare_exchange(0, is, SeqCst, SeqCst) {
+                Err(other) if other != is => Err(OtherOrder::At(Place::of_word(other))),
+                Err(_) => Ok(()),
+                Ok(_) => self.check_predecessors(number, place),
             },
             other if other == is => Ok(()),
-            other => Err(Place::of_word(other)),
+            other => Err(OtherOrder::At(Place::of_word(other))),
         }
+    }
+
+    /// Checks that a broadcast is not among its own [`PREDECESSORS`], which two members may have set.
+    fn check_predecessors(&self, number: u64, place: Place) -> Result<(), OtherOrder> {
+        let Place::After(before) = place else { return Ok(()) };
+        let mut at = before;
+        for _ in 0..PREDECESSORS {
+            let word = self.further(at, Further::After).load(SeqCst);
+            // After the word: it may belong to a later broadcast.
+            let is_known = self.broadcast(at, Broadcast::Number).load(Acquire) == at;
+            match Place::of_word(word) {
+                Place::After(other) if is_known && other == number => {
+                    return Err(OtherOrder::Before(before));
+                }
+                Place::After(other) if is_known => at = other,
+                _ => break,
+            }
+        }
+        Ok(())
     }
 
     /// Registers a broadcast that is about to be sent. Returns its number.
@@ -344,7 +433,7 @@ impl Roster {
         set(Broadcast::Leavers, self.head(Head::Leavers).load(Relaxed));
         set(Broadcast::Forgotten, self.forgotten(at));
         set(Broadcast::Reported, 0);
-        for word in [Further::After, Further::Fate, Further::Received] {
+        for word in [Further::After, Further::Fate, Further::Received, Further::Excused] {
             self.further(number, word).store(0, Relaxed);
         }
         if members > 0 {
@@ -526,16 +615,18 @@ mod tests {
         let roster = Roster::new(None);
         (0..2).for_each(|_| assert_eq!(roster.join(), 0));
         (0..3).for_each(|number| assert_eq!(roster.send(1, 0), Ok(number)));
-        assert_eq!(roster.deliver(0, true), Delivered::Owed { last: false });
+        assert_eq!(roster.deliver(0, Receiver::Owed), Delivered::Owed { last: false });
         assert_eq!(roster.settle(0, Fate::Unknown), Settled { received: 1, missed: 0 });
-        assert_eq!(roster.deliver(0, true), Delivered::Unowed, "it may still come");
-        assert!(roster.forgive(1), "a member got a gap");
+        assert_eq!(roster.deliver(0, Receiver::Owed), Delivered::Unowed, "it may still come");
+        assert!(roster.excuse(1), "a member got a gap");
         assert_eq!(roster.settle(1, Fate::NotPublished), Settled { received: 0, missed: 1 });
-        assert_eq!(roster.deliver(1, true), Delivered::Refused);
+        assert_eq!(roster.deliver(1, Receiver::Owed), Delivered::Refused);
         assert!(!roster.forgive(0) && !roster.forgive(1));
-        assert!(roster.forgive(2) && roster.owes());
-        assert_eq!(roster.deliver(2, false), Delivered::Unowed, "after a gap");
-        assert_eq!(roster.deliver(2, true), Delivered::Owed { last: true });
+        assert!(roster.excuse(2) && roster.owes());
+        assert_eq!(roster.deliver(2, Receiver::Other), Delivered::Unowed, "it joined later");
+        assert_eq!(roster.deliver(2, Receiver::Owed), Delivered::Owed { last: false });
+        let late = roster.deliver(2, Receiver::Excused);
+        assert_eq!(late, Delivered::Owed { last: true }, "after a gap");
         assert!(!roster.owes() && roster.missing().is_empty());
         // The slot of a settled broadcast is used again.
         for number in 3..=MAX_IN_FLIGHT as u64 {
@@ -543,7 +634,11 @@ mod tests {
             roster.settle(number, Fate::NotPublished);
         }
         assert_eq!((roster.fate(0), roster.fate(2)), (None, Some(Fate::Owed)));
-        assert_eq!(roster.deliver(0, true), Delivered::Refused, "it is too old to be known");
+        assert_eq!(
+            roster.deliver(0, Receiver::Owed),
+            Delivered::Refused,
+            "it is too old to be known"
+        );
     }
 
     #[test]
@@ -556,8 +651,8 @@ mod tests {
         assert_eq!(check(1, Place::Unknown), Ok(()), "a member that joined later");
         assert_eq!(check(1, Place::After(0)), Ok(()));
         assert_eq!(check(1, Place::After(0)), Ok(()));
-        assert_eq!(check(1, Place::After(2)), Err(Place::After(0)));
-        assert_eq!(check(0, Place::After(2)), Err(Place::First));
+        assert_eq!(check(1, Place::After(2)), Err(OtherOrder::At(Place::After(0))));
+        assert_eq!(check(0, Place::After(2)), Err(OtherOrder::At(Place::First)));
         assert_eq!(check(2, Place::After(1)), Ok(()));
     }
 

@@ -361,3 +361,116 @@ fn a_message_in_a_frame_of_the_other_type_is_wrong() {
     let expected = expected_instead_of(Frame::text(b"PONG\r\n"), nats);
     assert_eq!(expected, "a binary message, not a text one");
 }
+
+/// Members of a hub that may announce losses, and the broadcasts that they send.
+struct Room {
+    hub: Hub,
+    talks: Vec<ConnectionState>,
+}
+
+impl Room {
+    fn new(members: u32) -> Room {
+        let pushes = Pushes { hosts: &[], in_one_order: true, may_be_lost: true };
+        let place = Destination { host: "h", path: None, closes: false, timeout: None };
+        let order =
+            CompileOptions { seed: 1, pipeline: 1, place, shared: None, machines: None, pushes };
+        let Ok(Speech::Own(hub)) = WebSocketAsks::Broadcast.compile(&order) else {
+            panic!("a hub is a dialect")
+        };
+        let talk = |number| {
+            let mut talk = hub.talk(number);
+            talk.stage = super::talk::Stage::Plain;
+            talk.note_reply(&hub.roster);
+            talk
+        };
+        let talks = (0..members).map(talk).collect();
+        Room { hub, talks }
+    }
+
+    fn send(&self, sender: u32) -> Payload {
+        Payload { sender, id: self.hub.roster.send(sender, 5).unwrap(), at: 5 }
+    }
+
+    /// A member gets a gap.
+    fn gap(&mut self, member: usize) {
+        let text = br#"{"type":"gap","recovered":false}"#;
+        self.hub.take_loss(&mut self.talks[member], text, &mut 0).unwrap();
+    }
+
+    /// A member gets these broadcasts. Returns whether each was the last copy, or what was expected instead.
+    fn get(&mut self, member: usize, all: &[Payload]) -> Result<Vec<bool>, String> {
+        let talk = &mut self.talks[member];
+        let each = all.iter().map(|payload| {
+            let mut counts = Counts::default();
+            self.hub.take_copy(talk, *payload, b"", &mut counts).map_err(|wrong| wrong.expected)?;
+            assert_eq!(counts.deliveries, 1);
+            Ok(counts.last == 1)
+        });
+        each.collect()
+    }
+}
+
+#[test]
+fn copies_after_a_gap_keep_the_order_of_all_and_of_their_sender() {
+    let mut room = Room::new(2);
+    let [a, b, c] = [0, 1, 0].map(|sender| room.send(sender));
+    room.gap(0);
+    room.gap(1);
+    room.get(0, &[a, b, c]).unwrap();
+    let wrong = room.get(1, &[b, a]).unwrap_err();
+    assert!(
+        wrong.contains("one order for all members; other members got this one before"),
+        "{wrong}"
+    );
+    let mut room = Room::new(2);
+    let [a, b, c] = [0, 1, 0].map(|sender| room.send(sender));
+    room.get(0, &[a, b, c]).unwrap();
+    room.gap(1);
+    let wrong = room.get(1, &[a, c]).unwrap_err();
+    assert!(wrong.contains("one order for all members; another member"), "{wrong}");
+    let mut room = Room::new(1);
+    let [a, _, c] = [0, 1, 0].map(|sender| room.send(sender));
+    room.gap(0);
+    let wrong = room.get(0, &[c, a]).unwrap_err();
+    assert!(wrong.contains("the broadcasts of one sender in order"), "{wrong}");
+}
+
+#[test]
+fn a_gap_that_loses_nothing_hides_no_other_order() {
+    let mut room = Room::new(2);
+    let [a, b, c] = [0, 1, 2].map(|sender| room.send(sender));
+    room.get(0, &[a, b, c]).unwrap();
+    room.get(1, &[a]).unwrap();
+    room.get(1, &[b, c]).unwrap();
+    (0..2).for_each(|member| room.gap(member));
+    let [d, e] = [0, 1].map(|sender| room.send(sender));
+    room.get(0, &[d, e]).unwrap();
+    let wrong = room.get(1, &[e]).unwrap_err();
+    assert!(wrong.contains("one order for all members; another member"), "{wrong}");
+}
+
+#[test]
+fn a_gap_that_loses_something_hides_no_reversed_order_after_it() {
+    for reversed in [[1, 0], [2, 0], [2, 1]] {
+        let mut room = Room::new(2);
+        room.send(0);
+        (0..2).for_each(|member| room.gap(member));
+        let all = [0, 1, 2].map(|sender| room.send(sender));
+        room.get(0, &all).unwrap();
+        let reversed = reversed.map(|at: usize| all[at]);
+        let wrong = room.get(1, &reversed).unwrap_err();
+        assert!(wrong.contains("one order for all members"), "{wrong}");
+    }
+}
+
+#[test]
+fn a_broadcast_that_a_gap_took_from_a_member_has_no_last_delivery_without_its_copy() {
+    let mut room = Room::new(3);
+    let a = room.send(0);
+    assert_eq!(room.get(0, &[a]), Ok(vec![false]));
+    room.gap(1);
+    assert_eq!(room.get(2, &[a]), Ok(vec![false]), "a member has not got it");
+    assert_eq!(room.hub.losses.counted().missed, 1);
+    assert_eq!(room.get(1, &[a]), Ok(vec![true]), "its copy came after the gap");
+    assert_eq!(room.hub.losses.counted().missed, 0);
+}
