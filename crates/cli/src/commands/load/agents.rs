@@ -232,7 +232,7 @@ fn is_fault(verdict: &Verdict) -> bool {
 }
 
 /// Adds a finding as the first one, but after a fault of the server.
-fn with(mut verdict: Verdict, finding: CellFinding, void: &[Figure]) -> Verdict {
+pub(super) fn with(mut verdict: Verdict, finding: CellFinding, void: &[Figure]) -> Verdict {
     verdict.findings.insert(usize::from(is_fault(&verdict)), finding);
     let more = void.iter().copied().filter(|figure| !verdict.voids(*figure)).collect::<Vec<_>>();
     verdict.void.extend(more);

@@ -11,8 +11,8 @@ use super::{
 use regatta_host::UsageWindow;
 use regatta_load::{Plan, Tally};
 use regatta_record::{
-    FORMAT, Latency, LoadOperation, LoadResult, LoadThreshold, OperationCounted, Unseen,
-    encode_histogram,
+    AnnouncedLosses, CellFinding, FORMAT, Figure, Kind, Latency, LoadOperation, LoadResult,
+    LoadThreshold, OperationCounted, Unseen, Verdict, encode_histogram,
 };
 use std::num::NonZeroU32;
 
@@ -94,8 +94,38 @@ pub fn result(
     open::fill(&mut result, tally);
     result.verdict = stages::verdict(result.verdict, &result.stages);
     result.verdict = agents::verdict(result.verdict, result.agents.as_ref(), duration_s);
+    if let Some(losses) = tally.announced {
+        let delivered =
+            tally.operations.iter().find(|one| one.operation.name == result.cost_per.name);
+        let delivered = delivered.map_or(0, |one| one.whole_run);
+        result.verdict = with_losses(result.verdict, losses, delivered, tally.replies);
+    }
     result.thresholds = thresholds(&args.fail_if, plan, tally, &result);
     result
+}
+
+/// Adds what the announced losses of a hub mean for this number of deliveries and results: without any delivery the
+/// load has failed; and results that refuse are among the requests, so more than 1 in 1,000 void rate and latency.
+fn with_losses(
+    mut verdict: Verdict,
+    losses: AnnouncedLosses,
+    delivered: u64,
+    results: u64,
+) -> Verdict {
+    let refused = losses.not_published + losses.unknown;
+    if delivered == 0 && losses.missed + refused > 0 {
+        let why = "nothing was delivered: the server announced all broadcasts as lost";
+        let finding = CellFinding::new(Kind::Failed, why.to_owned());
+        return agents::with(verdict, finding, Kind::Failed.voids());
+    }
+    if refused.saturating_mul(1_000) > results {
+        for figure in [Figure::Rate, Figure::Latency] {
+            if !verdict.voids(figure) {
+                verdict.void.push(figure);
+            }
+        }
+    }
+    verdict
 }
 
 /// Compares the result with the thresholds.
@@ -141,4 +171,31 @@ fn thresholds(
         of_stages.map(move |threshold| threshold.judged(&figures)).collect::<Vec<_>>()
     });
     of_stages.chain(of_whole).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_that_are_announced_fail_or_void_a_load() {
+        let judged = |losses, delivered| {
+            with_losses(Verdict::new(Kind::ServerBound, "busy"), losses, delivered, 1_000)
+        };
+        let none = AnnouncedLosses::default();
+        let missed = AnnouncedLosses { gaps: 1, missed: 9, ..none };
+        let refused = AnnouncedLosses { not_published: 2, ..none };
+        for losses in [missed, refused, AnnouncedLosses { unknown: 1, ..none }] {
+            let verdict = judged(losses, 0);
+            assert_eq!(verdict.kind(), Kind::Failed, "{losses:?}");
+            assert!(verdict.because().contains("nothing was delivered"), "{verdict:?}");
+            assert_eq!(judged(losses, 1).kind(), Kind::ServerBound);
+        }
+        for (losses, voids) in [(none, false), (missed, false), (refused, true)] {
+            for figure in [Figure::Rate, Figure::Latency] {
+                assert_eq!(judged(losses, 500).voids(figure), voids, "{losses:?}");
+            }
+        }
+        assert_eq!(judged(none, 0).kind(), Kind::ServerBound, "nothing was owed");
+    }
 }

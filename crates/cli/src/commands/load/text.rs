@@ -140,7 +140,8 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
     for threshold in threshold::lines(&args.fail_if, &result.thresholds) {
         line("fail if", threshold);
     }
-    line("verdict", format!("{}: {}", result.verdict.kind().name(), result.verdict.because()));
+    let (kind, because) = (result.verdict.kind().name(), result.verdict.because());
+    line("verdict", format!("{kind}: {because}{}", lost_share(result)));
     if let Some(wrong) = result.first_wrong.as_ref().or(result.first_unfinished.as_ref()) {
         line("  sent", wrong.sent.clone());
         line("  expected", wrong.expected.clone());
@@ -192,6 +193,20 @@ fn verified_in_words(Verified { operations, keys, beyond }: Verified) -> String 
     format!("{} operations on {} keys{beyond}", HumanCount(operations), HumanCount(keys))
 }
 
+/// The share of the owed deliveries that the server announced as lost, to follow the verdict. Empty: none.
+fn lost_share(result: &LoadResult) -> String {
+    let missed = result.announced.map_or(0, |losses| losses.missed);
+    if missed == 0 {
+        return String::new();
+    }
+    let of = |one: &&LoadOperation| one.operation.name == result.cost_per.name;
+    let delivered = result.operations.iter().find(of).map_or(0, |one| one.whole_run);
+    match 100.0 * missed as f64 / (missed as f64 + delivered as f64) {
+        share if share < 0.01 => "; less than 0.01% of the deliveries announced as lost".into(),
+        share => format!("; {share:.2}% of the deliveries announced as lost"),
+    }
+}
+
 /// What the server announced as lost.
 fn losses_in_words(losses: AnnouncedLosses) -> Vec<String> {
     if losses == AnnouncedLosses::default() {
@@ -203,6 +218,7 @@ fn losses_in_words(losses: AnnouncedLosses) -> Vec<String> {
     vec![
         format!("{gaps} gaps; {missed} deliveries missed before them"),
         format!("{not_published} broadcasts not published; {unknown} perhaps not published"),
+        "results that say so are among the requests and in their latency".into(),
     ]
 }
 
@@ -346,6 +362,18 @@ mod tests {
         let (all, more) = (result.as_object_mut().unwrap(), more.as_object().unwrap().clone());
         all.extend(more);
         serde_json::from_value(result).unwrap()
+    }
+
+    #[test]
+    fn the_verdict_names_the_share_of_announced_losses() {
+        let losses = |missed| AnnouncedLosses { gaps: 1, missed, not_published: 0, unknown: 0 };
+        let ends = |missed, end: &str| {
+            let text = printed(&result(serde_json::json!({ "announced": losses(missed) })));
+            let line = text.lines().find(|line| line.trim_start().starts_with("verdict"));
+            assert!(line.is_some_and(|line| line.ends_with(end)), "{text}");
+        };
+        ends(0, "busy");
+        ends(7, "busy; 100.00% of the deliveries announced as lost");
     }
 
     fn printed(result: &LoadResult) -> String {
