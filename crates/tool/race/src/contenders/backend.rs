@@ -22,7 +22,8 @@ pub struct Backend {
     #[serde(default = "one")]
     pub count: u32,
     /// Its processes are further nodes of the contender: the load spreads its connections over the contender and all
-    /// of them. They run on the CPUs of the contender, and get its `{host}`. Only for hubs.
+    /// of them. They run on the CPUs of the contender, and get its `{host}`. Only for hubs, in races in rounds: a
+    /// duel stops contenders for seconds, and nodes would lose their connections to each other.
     #[serde(default, skip_serializing_if = "is_false")]
     pub node: bool,
     /// The CPUs of its processes. Absent: the CPUs that neither the contender nor the load uses; if
