@@ -6,8 +6,9 @@
 //! if both are NaN: 0 and -0 differ.
 
 use super::{
-    cost::{Cost, Limits, any},
+    cost::Cost,
     field::Field,
+    limits::{Limits, any},
     wire::decode,
 };
 use crate::dialects::grpc::hex::in_hex;

@@ -1,10 +1,6 @@
 //! The expected message of a reply, compared by its fields.
 
-use super::{
-    compare,
-    cost::{Cost, Limits},
-    wire::decode,
-};
+use super::{compare, cost::Cost, limits::Limits, wire::decode};
 use crate::dialects::grpc::hex::in_hex;
 use prost_reflect::{DynamicMessage, MessageDescriptor, ReflectMessage};
 use std::sync::OnceLock;

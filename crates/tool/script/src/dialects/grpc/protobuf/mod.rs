@@ -4,7 +4,7 @@
 //! `proto` compiles `.proto` files into descriptors, which `descriptors` checks and [`Types`] (`types`) has. `json`
 //! reads a message as JSON, after `members` has refused what it would read in another way than written, and
 //! `order` sorts its maps. A message that arrives is compared by `expectation`: `wire` refuses what the descriptors
-//! do not describe, `cost` limits what a message takes when it is decoded, and `compare` finds the first field that
+//! do not describe, `limits` and `cost` bound what it takes to decode a message, and `compare` finds the first field that
 //! differs.
 
 mod compare;
@@ -13,6 +13,7 @@ mod descriptors;
 mod expectation;
 mod field;
 mod json;
+mod limits;
 mod members;
 mod names;
 mod order;
