@@ -73,13 +73,6 @@ pub fn check_with_broker(settings: &HubSettings) -> anyhow::Result<()> {
              its own hub; leave one out"
         );
     }
-    let keeps = |kept: Option<usize>| kept.is_some_and(|kept| kept > 0);
-    if settings.limits.history.are_kept() || settings.rooms.iter().any(|rule| keeps(rule.history)) {
-        bail!(
-            "--broker and --history: a hub keeps its history in its own memory, and hubs at one broker would give \
-             the same message different offsets; leave one out"
-        );
-    }
     if settings.presence || settings.rooms.iter().any(|rule| rule.presence == Some(true)) {
         bail!(
             "--broker and --presence: a hub knows only its own members, so it would announce a wrong count; leave \

@@ -3,12 +3,12 @@
 //! A message is published there, and delivered to all members of its room on all hubs when it comes back, also to its
 //! sender. So the order of a room is that of one channel of the broker, and it is the same on all hubs. `link` is the
 //! connection, `sent` what was published and has not come back, `queue` what waits until that is less, and `window` how much
-//! it may be; `settings` and `health` are shared with the rest of
-//! the hub.
+//! it may be; `history` keeps histories there; `settings` and `health` are shared with the rest of the hub.
 
 mod envelope;
 mod greeting;
 mod health;
+mod history;
 mod input;
 mod link;
 mod partition;

@@ -8,7 +8,42 @@ use std::{
 };
 
 /// How long a sender waits for an outcome, with the time until each core was served.
-const PATIENCE: Duration = Duration::from_millis(3_500);
+pub const PATIENCE: Duration = Duration::from_millis(3_500);
+
+/// A member of a simulation, with what it was promised.
+pub trait Judging: Default {
+    /// How many messages its hub keeps.
+    const KEEPS: usize;
+
+    /// It joins this room again. Returns the query of its request.
+    fn joins(&mut self, room: &str, redis: &Redis) -> String;
+
+    fn says(&mut self, payload: String, now: Instant);
+
+    /// Hears a text of its hub.
+    fn hears(&mut self, text: &str, now: Instant, redis: &mut Redis) -> Result<(), String>;
+
+    /// Everything has arrived.
+    fn ends(&self, redis: &Redis) -> Result<(), String>;
+
+    /// Messages, gaps and outcomes so far: published, not published, unknown.
+    fn seen(&self) -> [usize; 5];
+}
+
+/// Which outcome a text says of a message that was published so many times.
+pub fn outcome(kind: &str, heard: &Value, times: usize) -> Result<usize, String> {
+    let is = match (kind, heard["error"].as_str().unwrap_or_default()) {
+        ("broadcastResult", "") if heard["listenerCount"].is_null() => 0,
+        ("error", why) if why.starts_with("not published: ") => 1,
+        ("error", why) if why.starts_with("unknown whether published: ") => 2,
+        _ => return Err(format!("unexpected: {heard}")),
+    };
+    match is {
+        0 if times != 1 => Err(format!("{heard} is not published")),
+        1 if times != 0 => Err(format!("{heard} is published")),
+        _ => Ok(is),
+    }
+}
 
 /// A member, and what it has heard.
 #[derive(Default)]
@@ -24,35 +59,32 @@ pub struct Judge {
     highest: Option<usize>,
     /// Messages whose outcome it does not know, with the time.
     waiting: BTreeMap<String, Instant>,
-    pub messages: usize,
-    pub gaps: usize,
-    /// Outcomes: published, not published, unknown.
-    pub outcomes: [usize; 3],
+    /// See [`Judging::seen`].
+    seen: [usize; 5],
 }
 
-impl Judge {
-    /// A member that has not joined this room yet.
-    pub fn new(room: &str) -> Judge {
-        Judge { room: room.to_owned(), ..Judge::default() }
-    }
+impl Judging for Judge {
+    const KEEPS: usize = 0;
 
-    pub fn joins(&mut self, redis: &Redis) {
+    fn joins(&mut self, room: &str, redis: &Redis) -> String {
+        let seen = self.seen;
+        *self = Judge { room: room.to_owned(), seen, ..Judge::default() };
         self.joined_at = Some(redis.log.get(&self.room).map_or(0, Vec::len));
+        String::new()
     }
 
-    pub fn says(&mut self, payload: String, now: Instant) {
+    fn says(&mut self, payload: String, now: Instant) {
         self.waiting.insert(payload, now);
     }
 
-    /// Hears a text of its hub.
-    pub fn hears(&mut self, text: &str, now: Instant, redis: &Redis) -> Result<(), String> {
+    fn hears(&mut self, text: &str, now: Instant, redis: &mut Redis) -> Result<(), String> {
         let heard: Value = serde_json::from_str(text).unwrap();
         let payload = heard["payload"].to_string();
         let log = redis.log.get(&self.room).map_or(&[][..], Vec::as_slice);
         match heard["type"].as_str().unwrap() {
             "broadcast" => self.message(&payload, log),
             "gap" => {
-                (self.had_gap, self.gaps) = (true, self.gaps + 1);
+                (self.had_gap, self.seen[1]) = (true, self.seen[1] + 1);
                 Ok(())
             }
             kind => {
@@ -62,22 +94,27 @@ impl Judge {
                     return Err(format!("the outcome of {payload} came after {:?}", now - since));
                 }
                 let times = log.iter().filter(|one| **one == payload).count();
-                let is = match (kind, heard["error"].as_str().unwrap_or_default()) {
-                    ("broadcastResult", "") if heard["listenerCount"].is_null() => 0,
-                    ("error", why) if why.starts_with("not published: ") => 1,
-                    ("error", why) if why.starts_with("unknown whether published: ") => 2,
-                    _ => return Err(format!("unexpected: {text}")),
-                };
-                self.outcomes[is] += 1;
-                match is {
-                    0 if times != 1 => Err(format!("{payload} is not published")),
-                    1 if times != 0 => Err(format!("{payload} is published")),
-                    _ => Ok(()),
-                }
+                self.seen[2 + outcome(kind, &heard, times)?] += 1;
+                Ok(())
             }
         }
     }
 
+    fn ends(&self, redis: &Redis) -> Result<(), String> {
+        let log = redis.log.get(&self.room).map_or(0, Vec::len);
+        match (self.last, self.had_gap) {
+            _ if !self.waiting.is_empty() => Err(format!("no outcome: {:?}", self.waiting.keys())),
+            (Some(last), false) if last + 1 == log => Ok(()),
+            (last, had_gap) => Err(format!("ends at {last:?} of {log}, gap: {had_gap}")),
+        }
+    }
+
+    fn seen(&self) -> [usize; 5] {
+        self.seen
+    }
+}
+
+impl Judge {
     fn message(&mut self, payload: &str, log: &[String]) -> Result<(), String> {
         let place = log.iter().position(|one| one == payload);
         let place = place.ok_or_else(|| format!("{payload} was never published"))?;
@@ -94,17 +131,7 @@ impl Judge {
             return Err(format!("{payload} is at {place}, after {:?} without a gap", self.last));
         }
         (self.last, self.highest) = (Some(place), Some(place));
-        (self.had_gap, self.messages) = (false, self.messages + 1);
+        (self.had_gap, self.seen[0]) = (false, self.seen[0] + 1);
         Ok(())
-    }
-
-    /// Everything has arrived.
-    pub fn ends(&self, redis: &Redis) -> Result<(), String> {
-        let log = redis.log.get(&self.room).map_or(0, Vec::len);
-        match (self.last, self.had_gap) {
-            _ if !self.waiting.is_empty() => Err(format!("no outcome: {:?}", self.waiting.keys())),
-            (Some(last), false) if last + 1 == log => Ok(()),
-            (last, had_gap) => Err(format!("ends at {last:?} of {log}, gap: {had_gap}")),
-        }
     }
 }

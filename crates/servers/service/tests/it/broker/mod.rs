@@ -4,5 +4,7 @@
 mod cable;
 mod judge;
 mod planted;
+mod recovery;
 mod redis;
 mod simulation;
+mod stored;

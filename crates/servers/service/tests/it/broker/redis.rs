@@ -1,5 +1,7 @@
 //! A broker: as much of a Redis server as a hub uses.
 
+use super::stored::{Answer, Process, Stored};
+use sha1::Digest;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The fixed part of the header of a message, before the name of its room.
@@ -18,6 +20,22 @@ struct Client {
 pub struct Redis {
     clients: BTreeMap<usize, Client>,
     pub log: BTreeMap<String, Vec<String>>,
+    /// Messages that the server has lost.
+    pub lost: BTreeSet<String>,
+    /// Messages that a member has heard, or whose sender knows that they are published.
+    pub heard: BTreeSet<String>,
+    /// What is stored, and what was stored when it was last saved or copied.
+    pub stored: Stored,
+    pub saved: Stored,
+    pub process: Process,
+    /// A mistake: another server goes on with the reign of the one before.
+    pub keeps_reign: bool,
+    /// A mistake: hubs with histories do not hear what no script has published.
+    pub hides_holes: bool,
+    /// Hubs without histories may not ask whether others have some.
+    pub hides_reign: bool,
+    /// The scripts that it knows: the first words of their texts.
+    scripts: BTreeMap<String, String>,
     /// Whether a message comes back before its reply, as Redis 6 does it.
     pushes_first: bool,
 }
@@ -47,6 +65,30 @@ impl Redis {
         }
     }
 
+    /// Its process ends, and another one has what was saved, or all. `is_replica`: it was a replica.
+    pub fn restarts(&mut self, has_all: bool, is_replica: bool) {
+        let before = self.stored.clone();
+        if !has_all {
+            self.stored = self.saved.clone();
+        }
+        self.process.run += 1;
+        self.process.replid += 1;
+        self.process.was_promoted = is_replica;
+        self.process.started =
+            if is_replica { self.process.now.saturating_sub(90_000) } else { self.process.now };
+        if self.keeps_reign {
+            self.process.run -= 1;
+            self.process.replid -= 1;
+        }
+        for (room, log) in &self.log {
+            let is_lost = |payload: &&String| {
+                before.holds(room, payload) && !self.stored.holds(room, payload)
+            };
+            self.lost.extend(log.iter().filter(is_lost).cloned());
+        }
+        self.saved = self.stored.clone();
+    }
+
     /// Takes at most so many bytes for a client.
     pub fn output(&mut self, client: usize, most: usize) -> Vec<u8> {
         let Some(one) = self.clients.get_mut(&client) else { return Vec::new() };
@@ -69,14 +111,62 @@ impl Redis {
                 }
             }
             b"PUBLISH" => self.publishes(client, &command[1], &command[2]),
+            b"EXISTS" if self.hides_reign => one.output.extend_from_slice(b"-NOPERM no\r\n"),
+            b"EXISTS" => {
+                let number = u8::from(self.stored.has_reign());
+                one.output.extend(format!(":{number}\r\n").into_bytes());
+            }
+            b"SCRIPT" => {
+                let text = String::from_utf8(command[2].clone()).unwrap();
+                let digest = digest_of(&text);
+                one.output.extend(format!("${}\r\n{digest}\r\n", digest.len()).into_bytes());
+                self.scripts.insert(digest, text);
+            }
+            b"EVALSHA" => self.runs(client, command),
             other => panic!("{}", other.escape_ascii()),
+        }
+    }
+
+    fn runs(&mut self, client: usize, command: &[Vec<u8>]) {
+        let text = |at: usize| str::from_utf8(&command[at]).unwrap();
+        let room = |at: usize| text(at).split_once(":history:").unwrap().1;
+        let number = |at: usize| text(at).parse::<u64>().unwrap_or_default();
+        let script = self.scripts[text(1)].clone();
+        let process = self.process;
+        let answer = if script.contains("-- A hub keeps histories.") {
+            self.stored.beats(&process, text(4), (text(5), number(6), number(7)))
+        } else if script.contains("-- Publishes a message") {
+            let limits = (number(7) as usize, number(8));
+            self.stored.publishes(&process, room(4), limits, text(9), &command[10])
+        } else {
+            let limits = (number(7) as usize, number(8));
+            let span = (text(10), text(11), text(12));
+            self.stored.looks(&process, (room(4), limits), text(6), number(9) == 1, span)
+        };
+        let output = &mut self.clients.get_mut(&client).unwrap().output;
+        match answer {
+            Answer::Refused(why) => output.extend(format!("-{why}\r\n").into_bytes()),
+            Answer::Published(message) => self.publishes(client, &command[6], &message),
+            Answer::Texts(texts) => {
+                output.extend(format!("*{}\r\n", texts.len()).into_bytes());
+                for (at, text) in texts.iter().enumerate() {
+                    if texts.len() % 2 == 1 && at == 2 && text.len() == 1 && !script.contains("-- A hub") {
+                        output.extend_from_slice(&[b":", &text[..], b"\r\n"].concat());
+                    } else {
+                        output.extend(format!("${}\r\n", text.len()).into_bytes());
+                        output.extend_from_slice(text);
+                        output.extend_from_slice(b"\r\n");
+                    }
+                }
+            }
         }
     }
 
     fn publishes(&mut self, client: usize, channel: &Vec<u8>, message: &[u8]) {
         if !String::from_utf8_lossy(channel).contains(":beat:") {
-            let room = &message[HEADER..HEADER + usize::from(message[HEADER - 1])];
-            let payload = &message[HEADER + room.len()..];
+            let inner = inside(message);
+            let room = &inner[HEADER..HEADER + usize::from(inner[HEADER - 1])];
+            let payload = &inner[HEADER + room.len()..];
             let [room, payload] =
                 [room, payload].map(|bytes| String::from_utf8(bytes.to_vec()).unwrap());
             self.log.entry(room).or_default().push(payload);
@@ -88,7 +178,8 @@ impl Redis {
             if is_own && !self.pushes_first {
                 one.output.extend_from_slice(&reply);
             }
-            if one.channels.contains(channel) {
+            let is_hidden = self.hides_holes && message[0] == 1 && !is_own;
+            if one.channels.contains(channel) && !is_hidden {
                 push(&mut one.output, &[b"message", channel, message]);
             }
             if is_own && self.pushes_first {
@@ -96,6 +187,16 @@ impl Redis {
             }
         }
     }
+}
+
+/// The name of a script.
+fn digest_of(text: &str) -> String {
+    sha1::Sha1::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A message without the header that a script puts before it.
+pub fn inside(message: &[u8]) -> &[u8] {
+    if message[0] == 2 { message.splitn(6, |byte| *byte == b' ').last().unwrap() } else { message }
 }
 
 /// Appends a push of three elements, or the first two of them.

@@ -2,14 +2,15 @@
 
 use super::{
     cable::{Cable, Fate},
-    judge::Judge,
+    judge::{Judge, Judging},
     planted::{Fault, Planted},
+    recovery::Recovering,
     redis::Redis,
 };
 use crate::{history::simulation::frame, hub::OPENING};
 use regatta_engine::{Conn, Core, Engine, Limits, Next, Now, Sessions, simulator::Random};
 use regatta_proto::websocket::Frame;
-use regatta_service::hub::{Broker, Hub, Settings};
+use regatta_service::hub::{Broker, HistoryLimits, Hub, Settings};
 use regatta_testkit::by_tier;
 use std::{
     collections::VecDeque,
@@ -33,14 +34,16 @@ struct Node {
     cable: Option<Cable>,
 }
 
-struct Member {
-    judge: Judge,
+struct Member<J> {
+    judge: J,
     place: Option<(usize, usize, Conn)>,
     bytes: Vec<u8>,
     is_open: bool,
+    /// The next message is the first one behind a position that it has named.
+    is_recovered: bool,
 }
 
-struct World {
+struct World<J> {
     random: Random,
     now: Now,
     redis: Redis,
@@ -48,15 +51,16 @@ struct World {
     /// Connections that hubs have dropped, with what the broker has not read yet.
     late: Vec<(usize, Vec<u8>)>,
     nodes: Vec<Node>,
-    members: Vec<Member>,
+    members: Vec<Member<J>>,
     fault: Fault,
+    is_mixed: bool,
     /// Of connections at the broker, and of messages.
     count: usize,
-    /// What the members had seen that are gone.
-    seen: [usize; 5],
+    /// Bad things may also happen to what the broker stores.
+    loses: bool,
 }
 
-fn node(number: u64, fault: Fault, now: Now) -> Node {
+fn node(number: u64, keeps: usize, fault: Fault, now: Now) -> Node {
     let broker = Broker {
         name: "simulated".to_owned(),
         address: Arc::new(|| Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 6379)))),
@@ -68,7 +72,9 @@ fn node(number: u64, fault: Fault, now: Now) -> Node {
         health: Arc::default(),
     };
     let broker = Some(Arc::new(broker));
-    let hub = Hub::new(Settings { ping: None, broker, ..Settings::default() });
+    let mut settings = Settings { ping: None, broker, ..Settings::default() };
+    settings.limits.history = HistoryLimits { messages: keeps, ..HistoryLimits::NONE };
+    let hub = Hub::new(settings);
     let hour = Duration::from_secs(3_600);
     let limits = Limits { idle: 99 * hour, request: 99 * hour };
     let cores = [0, 1].map(|own| {
@@ -80,22 +86,35 @@ fn node(number: u64, fault: Fault, now: Now) -> Node {
     Node { cores, mail: Default::default(), cable: None }
 }
 
-impl World {
-    fn new(seed: u64, fault: Fault) -> World {
+impl<J: Judging> World<J> {
+    fn new(seed: u64, fault: Fault, loses: bool) -> World<J> {
         let mut random = Random::new(seed);
         let now = Now { instant: Instant::now(), unix_s: 1_000_000_000 };
-        let redis = Redis::new(random.chance(500));
-        let member =
-            |_| Member { judge: Judge::default(), place: None, bytes: Vec::new(), is_open: false };
+        let mut redis = Redis::new(random.chance(500));
+        redis.process.now = 1_000_000;
+        redis.keeps_reign = fault == Fault::EpochKept;
+        redis.hides_holes = fault == Fault::HoleIgnored;
+        redis.hides_reign = fault == Fault::HoleIgnored || random.chance(500);
+        // In some simulations one hub keeps no history.
+        let is_mixed = fault == Fault::HoleIgnored || loses && seed % 4 == 1;
+        let keeps = |number| if is_mixed && number == 2 { 0 } else { J::KEEPS };
+        let member = |_| Member {
+            judge: J::default(),
+            place: None,
+            bytes: Vec::new(),
+            is_open: false,
+            is_recovered: false,
+        };
         World {
             nodes: (0..HUBS as u64)
-                .map(|number| node(seed * 99 + number + 1, fault, now))
+                .map(|number| node(seed * 99 + number + 1, keeps(number), fault, now))
                 .collect(),
             members: (0..MEMBERS).map(member).collect(),
             is_down: false,
             late: Vec::new(),
             count: 1000,
-            seen: [0; 5],
+            loses,
+            is_mixed,
             random,
             now,
             redis,
@@ -188,7 +207,7 @@ impl World {
 
     fn suffers(&mut self) {
         let at = self.random.below(HUBS);
-        match self.random.weighted(&[5, 4, 6, 3, 2, 2]) {
+        match self.random.weighted(&[5, 4, 6, 3, 2, 2, 8]) {
             0 => self.cuts(at),
             1 => self.becomes(at, Fate::Stalled),
             2 => self.becomes(at, Fate::Works),
@@ -196,11 +215,36 @@ impl World {
             4 => {
                 self.is_down = !self.is_down;
                 if self.is_down {
-                    (0..HUBS).for_each(|at| self.cuts(at));
-                    self.reads_late(false);
+                    self.stops();
                 }
             }
-            _ => self.dies(at),
+            5 => self.dies(at),
+            _ if self.loses => self.loses(),
+            _ => {}
+        }
+    }
+
+    /// The server ends.
+    fn stops(&mut self) {
+        (0..HUBS).for_each(|at| self.cuts(at));
+        self.reads_late(false);
+    }
+
+    /// Something happens to what the broker stores.
+    fn loses(&mut self) {
+        match self.random.below(6) {
+            0 | 1 => self.redis.saved = self.redis.stored.clone(),
+            2 => self.redis.process.refuses = !self.redis.process.refuses,
+            // A first replica is attached.
+            3 => {
+                self.redis.process.replid += 1;
+                self.redis.process.was_promoted = false;
+            }
+            what => {
+                self.stops();
+                let has_all = self.random.chance(500);
+                self.redis.restarts(has_all, what == 5);
+            }
         }
     }
 
@@ -218,7 +262,8 @@ impl World {
             self.late.push((cable.number, cable.to_broker));
         }
         self.count += 1;
-        self.nodes[at] = node(self.count as u64 * 1_000_003, self.fault, self.now);
+        let keeps = if self.is_mixed && at == 2 { 0 } else { J::KEEPS };
+        self.nodes[at] = node(self.count as u64 * 1_000_003, keeps, self.fault, self.now);
         for who in 0..MEMBERS {
             if self.members[who].place.is_some_and(|(node, ..)| node == at) {
                 self.members[who].place = None;
@@ -231,19 +276,17 @@ impl World {
     fn joins(&mut self, who: usize) {
         let (at, own) = (self.random.below(HUBS), self.random.below(2));
         let member = &mut self.members[who];
-        let Judge { messages, gaps, outcomes, .. } = &member.judge;
-        let seen = [*messages, *gaps, outcomes[0], outcomes[1], outcomes[2]];
-        self.seen.iter_mut().zip(seen).for_each(|(sum, seen)| *sum += seen);
         let room = ROOMS[who % 2];
-        member.judge = Judge::new(room);
+        let query = member.judge.joins(room, &self.redis);
         (member.bytes, member.is_open) = (Vec::new(), false);
         let core = &mut self.nodes[at].cores[own];
         let conn = core.accept();
         member.place = Some((at, own, conn));
-        let path = if room.is_empty() { "/ws ".to_owned() } else { format!("/ws/{room} ") };
+        let path = if room.is_empty() { "/ws".to_owned() } else { format!("/ws/{room}") };
+        let path = format!("{path}{query} ");
         let opening = String::from_utf8(OPENING.to_vec()).unwrap().replace("/ws ", &path);
         core.received(conn, &mut opening.into_bytes());
-        self.members[who].judge.joins(&self.redis);
+        self.turns(at, false);
     }
 
     fn leaves(&mut self, who: usize) {
@@ -271,7 +314,7 @@ impl World {
     fn reads(&mut self, who: usize) -> Result<(), String> {
         let Some((at, own, conn)) = self.members[who].place else { return Ok(()) };
         let core = &mut self.nodes[at].cores[own];
-        let Member { judge, bytes, is_open, .. } = &mut self.members[who];
+        let Member { judge, bytes, is_open, is_recovered, .. } = &mut self.members[who];
         loop {
             match core.next(conn, &()) {
                 Next::Write { .. } => {
@@ -293,9 +336,11 @@ impl World {
         let mut at = 0;
         while let Some((text, length)) = frame(&bytes[at..]) {
             at += length;
-            judge
-                .hears(text, self.now.instant, &self.redis)
-                .map_err(|why| format!("member {who}: {why}"))?;
+            for _ in 0..self.fault.times(text, is_recovered) {
+                judge
+                    .hears(text, self.now.instant, &mut self.redis)
+                    .map_err(|why| format!("member {who}: {why}"))?;
+            }
         }
         bytes.drain(..at);
         Ok(())
@@ -324,6 +369,7 @@ impl World {
     /// Time passes. All who have something to hear hear it: it is late only if the world is.
     fn passes(&mut self, millis: u64) -> Result<(), String> {
         self.now.instant += Duration::from_millis(millis);
+        self.redis.process.now += millis;
         self.reads_late(true);
         for at in 0..HUBS {
             (0..3).for_each(|_| self.turns(at, true));
@@ -334,6 +380,7 @@ impl World {
     /// Nothing bad happens any longer, and everything arrives.
     fn settles(&mut self) -> Result<(), String> {
         self.is_down = false;
+        self.redis.process.refuses = false;
         self.reads_late(false);
         (0..HUBS).for_each(|at| self.becomes(at, Fate::Works));
         for round in [100, 3] {
@@ -363,26 +410,49 @@ fn lose(core: &mut Core<Joined>, conn: Conn) {
 }
 
 /// Plays a history. Returns how many messages, gaps and outcomes there were.
-fn play(seed: u64, fault: Fault) -> Result<[usize; 5], String> {
-    let mut world = World::new(seed, fault);
+fn play<J: Judging>(seed: u64, fault: Fault, loses: bool) -> Result<[usize; 5], String> {
+    let mut world = World::<J>::new(seed, fault, loses);
     (0..STEPS).try_for_each(|_| world.step()).and_then(|()| world.settles())?;
-    for who in 0..MEMBERS {
-        world.joins(who);
+    let mut all = [0; 5];
+    for member in &world.members {
+        all.iter_mut().zip(member.judge.seen()).for_each(|(sum, seen)| *sum += seen);
     }
-    Ok(world.seen)
+    Ok(all)
 }
 
-#[test]
-fn members_get_every_message_once_and_in_one_order_or_a_gap() {
+/// Plays many.
+fn play_all<J: Judging>(loses: bool) -> [usize; 5] {
     let one = env::var("SIMULATION_SEED").ok().map(|seed| seed.parse::<u64>().unwrap());
     let mut all = [0; 5];
     for seed in one.map_or(0..by_tier(200, 20_000), |one| one..one + 1) {
-        match play(seed, Fault::None) {
+        match play::<J>(seed, Fault::None, loses) {
             Ok(seen) => all.iter_mut().zip(seen).for_each(|(sum, seen)| *sum += seen),
             Err(why) => panic!("SIMULATION_SEED={seed}: {why}"),
         }
     }
-    assert!(one.is_some() || all.iter().all(|seen| *seen > 20), "{all:?}");
+    assert!(one.is_some() || all[0] > 20 && all[2..].iter().all(|seen| *seen > 20), "{all:?}");
+    all
+}
+
+fn is_found<J: Judging>(fault: Fault, loses: bool) {
+    let found = (0..by_tier(300, 10_000)).find(|seed| play::<J>(*seed, fault, loses).is_err());
+    assert!(found.is_some(), "{fault:?} is not found");
+}
+
+#[test]
+fn members_get_every_message_once_and_in_one_order_or_a_gap() {
+    assert!(play_all::<Judge>(false)[1] > 20);
+}
+
+#[test]
+fn members_of_rooms_with_a_history_recover_at_any_hub_or_get_a_gap() {
+    play_all::<Recovering>(true);
+}
+
+#[test]
+fn while_the_broker_lives_lost_connections_cause_no_gap_that_the_history_can_fill() {
+    let all = play_all::<Recovering>(false);
+    assert!(all[1] * 50 < all[0], "{all:?}");
 }
 
 #[test]
@@ -390,7 +460,19 @@ fn planted_faults_are_found() {
     for fault in
         [Fault::SilentGap, Fault::NoHeartbeat, Fault::TwoOrders, Fault::Doubled, Fault::Optimistic]
     {
-        let found = (0..by_tier(300, 10_000)).find(|seed| play(*seed, fault).is_err());
-        assert!(found.is_some(), "{fault:?} is not found");
+        is_found::<Judge>(fault, false);
+    }
+}
+
+#[test]
+fn planted_faults_of_histories_are_found() {
+    for fault in [
+        Fault::HiddenGap,
+        Fault::NotMerged,
+        Fault::RecoveredTwice,
+        Fault::EpochKept,
+        Fault::HoleIgnored,
+    ] {
+        is_found::<Recovering>(fault, true);
     }
 }
