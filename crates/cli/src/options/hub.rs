@@ -146,7 +146,8 @@ pub struct HubArgs {
     #[arg(long, value_name = "TIME", value_parser = history_time)]
     history_ttl: Option<Duration>,
     /// Join other hubs through this Redis (from 6.0 on) or Valkey server, redis://HOST:PORT, so that their members
-    /// are in the same rooms. Only on models with an event loop, and not with --history or --presence
+    /// are in the same rooms. With --history, it keeps the messages. Only on models with an event loop, and
+    /// not with --presence or --centrifuge
     #[arg(long, value_name = "URL")]
     broker: Option<String>,
     /// The user of the password for the broker. Default: `default`

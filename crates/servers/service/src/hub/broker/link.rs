@@ -48,7 +48,6 @@ type Turn<'a> = UplinkTurn<'a, Broadcast>;
 pub struct BrokerLink {
     broker: Arc<Broker>,
     live: Arc<Live>,
-    census: Arc<Census>,
     channels: Channels,
     state: State,
     input: Input,
@@ -99,10 +98,9 @@ impl BrokerLink {
         BrokerLink {
             channels: Channels::new(&broker.prefix, broker.node),
             random: broker.node | 1,
-            keeper: Keeper::new(Arc::clone(&broker), Arc::clone(&live), Arc::clone(&census)),
+            keeper: Keeper::new(Arc::clone(&broker), Arc::clone(&live), census),
             broker,
             live,
-            census,
             state: State::Down(Instant::now()),
             input: Input::default(),
             sent: Sent::default(),
@@ -127,6 +125,9 @@ impl BrokerLink {
         health.down(now);
         turn.acts.push(UplinkAct::Disconnect);
         for (ticket, is_confirmed) in self.sent.lose() {
+            if is_confirmed {
+                self.keeper.knows_of_one();
+            }
             self.done(ticket, outcome(is_confirmed), turn);
         }
         while let Some(waiting) = self.queue.take() {

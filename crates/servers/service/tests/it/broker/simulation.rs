@@ -54,6 +54,8 @@ struct World<J> {
     members: Vec<Member<J>>,
     fault: Fault,
     is_mixed: bool,
+    /// Members join the first ones.
+    open_hubs: usize,
     /// Of connections at the broker, and of messages.
     count: usize,
     /// Bad things may also happen to what the broker stores.
@@ -115,6 +117,7 @@ impl<J: Judging> World<J> {
             count: 1000,
             loses,
             is_mixed,
+            open_hubs: HUBS,
             random,
             now,
             redis,
@@ -274,7 +277,7 @@ impl<J: Judging> World<J> {
     // ---- members ----
 
     fn joins(&mut self, who: usize) {
-        let (at, own) = (self.random.below(HUBS), self.random.below(2));
+        let (at, own) = (self.random.below(self.open_hubs), self.random.below(2));
         let member = &mut self.members[who];
         let room = ROOMS[who % 2];
         let query = member.judge.joins(room, &self.redis);
@@ -383,6 +386,15 @@ impl<J: Judging> World<J> {
         self.redis.process.refuses = false;
         self.reads_late(false);
         (0..HUBS).for_each(|at| self.becomes(at, Fate::Works));
+        if self.is_mixed && self.redis.hides_reign {
+            // Every message of the hub without a history is a gap.
+            self.open_hubs = 2;
+            for who in 0..MEMBERS {
+                if self.members[who].place.is_some_and(|(at, ..)| at == 2) {
+                    self.leaves(who);
+                }
+            }
+        }
         for round in [100, 3] {
             for _ in 0..round {
                 self.passes(100)?;

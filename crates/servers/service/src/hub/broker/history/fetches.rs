@@ -28,7 +28,7 @@ pub(super) struct Question {
 
 /// A fetch that is due.
 #[derive(Debug)]
-pub(super) struct Due {
+pub(in super::super) struct Due {
     pub room: RoomName,
     pub history: Arc<RoomHistory>,
     pub span: Span,

@@ -241,6 +241,11 @@ impl Keeper {
         self.is_kept();
     }
 
+    /// A sender learns that its message is published, although this hub has not heard it.
+    pub fn knows_of_one(&mut self) {
+        self.claim.clock += 1;
+    }
+
     /// The broker has answered something that is neither a role nor a message.
     ///
     /// # Errors
@@ -363,7 +368,9 @@ impl Keeper {
         let has_members = self.census.has_members(room);
         let position = placed.and_then(|placed| placed.position);
         self.claim.clock = self.claim.clock.max(placed.map_or(0, |placed| placed.clock));
-        let Some(history) = self.census.history(room) else {
+        let are_unused = self.census.histories.are_unused();
+        let history = if are_unused { None } else { self.census.history(room) };
+        let Some(history) = history else {
             if placed.is_none() && settings.terms(room.as_str()).history.are_kept() {
                 self.hears_hole(room, turn);
             }
