@@ -74,7 +74,11 @@ impl Client {
                 break heard;
             }
         };
-        assert_eq!((&heard["type"], &heard["recovered"]), (&json!("gap"), &json!(false)), "{heard}");
+        assert_eq!(
+            (&heard["type"], &heard["recovered"]),
+            (&json!("gap"), &json!(false)),
+            "{heard}"
+        );
         self.is_at(&heard);
     }
 
@@ -84,21 +88,32 @@ impl Client {
 
     /// Says it until it is published, and takes it.
     fn insists(&mut self, payload: &Value) {
+        self.says(payload);
         loop {
-            self.says(payload);
             let heard = hear(&mut self.socket);
-            if heard["type"] == "broadcast" {
-                assert_eq!((&heard["payload"], &heard["offset"]), (payload, &json!(self.offset + 1)));
-                self.offset += 1;
-                return;
+            match heard["type"].as_str().unwrap() {
+                "broadcast" => {
+                    assert_eq!(
+                        (&heard["payload"], &heard["offset"]),
+                        (payload, &json!(self.offset + 1))
+                    );
+                    self.offset += 1;
+                    return;
+                }
+                "error" => self.says(payload),
+                "broadcastResult" => {}
+                _ => panic!("{heard}"),
             }
-            assert_eq!(heard["type"], "error", "{heard}");
         }
     }
 
     fn error(&mut self) -> String {
-        let heard = hear(&mut self.socket);
-        heard["error"].as_str().unwrap_or_else(|| panic!("{heard}")).to_owned()
+        loop {
+            let heard = hear(&mut self.socket);
+            if heard["type"] != "broadcastResult" {
+                return heard["error"].as_str().unwrap_or_else(|| panic!("{heard}")).to_owned();
+            }
+        }
     }
 }
 
@@ -211,7 +226,9 @@ fn a_first_replica_is_no_gap_and_a_promotion_is_one() {
     };
     let before = id(&broker);
     other.client().say(&format!("REPLICAOF 127.0.0.1 {}", broker.addr().port()));
-    until("the replica is attached", || other.client().say("INFO replication").contains("link_status:up"));
+    until("the replica is attached", || {
+        other.client().say("INFO replication").contains("link_status:up")
+    });
     assert_ne!(id(&broker), before);
     speaker.insists(&json!(2));
     speaker.insists(&json!(3));
@@ -225,21 +242,24 @@ fn a_first_replica_is_no_gap_and_a_promotion_is_one() {
 
 #[test]
 fn a_broker_that_refuses_to_write_keeps_its_members_without_a_gap() {
-    let broker = Node::start(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let broker = Node::start(&["--dir", folder.path().to_str().unwrap()]);
+    // A folder is where the file should be.
+    std::fs::create_dir(folder.path().join("dump.rdb")).unwrap();
     let (one, pages) = joined("percore", &broker, &KEEPS);
     let (mut speaker, _) = Client::joins(&one, None);
     speaker.insists(&json!(1));
-    let folder = tempfile::tempdir().unwrap();
-    // A folder is where the file should be.
-    std::fs::create_dir(folder.path().join("dump.rdb")).unwrap();
     let mut client = broker.client();
     let mut say = |command: &str| assert!(client.say(command).contains("OK"), "{command}");
-    say(&format!("CONFIG SET dir {}", folder.path().display()));
     let refusals = [
         ("NOREPLICAS", "CONFIG SET min-replicas-to-write 1", "CONFIG SET min-replicas-to-write 0"),
         ("OOM", "CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0"),
         ("NOPERM", "ACL SETUSER default -xadd", "ACL SETUSER default +xadd"),
-        ("NOPERM", "ACL SETUSER default resetchannels &regatta:beat:*", "ACL SETUSER default allchannels"),
+        (
+            "NOPERM",
+            "ACL SETUSER default resetchannels &regatta:beat:*",
+            "ACL SETUSER default allchannels",
+        ),
     ];
     for (number, (code, on, off)) in refusals.into_iter().enumerate() {
         say(on);

@@ -427,7 +427,9 @@ impl<'a> Backend<'a> {
 fn wanted(page: &Page, behind: Option<Asked>) -> Wanted {
     match behind {
         Some(behind) if !page.is_reverse => Wanted::Behind(behind),
-        None if page.since.is_none() && (page.is_reverse || page.messages == 0) => Wanted::Newest(page.messages as u64),
+        None if page.since.is_none() && (page.is_reverse || page.messages == 0) => {
+            Wanted::Newest(page.messages as u64)
+        }
         _ => Wanted::Newest(u64::MAX),
     }
 }

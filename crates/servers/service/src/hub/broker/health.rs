@@ -141,8 +141,12 @@ impl Health {
             Away::Since(at) if now.saturating_duration_since(at) > STALE => {
                 Err("the broker has been away for more than 15 s")
             }
-            Away::No if self.keeping().is_some_and(|at| now.saturating_duration_since(at) > STALE) => {
-                Err("the broker has refused to keep messages for more than 15 s; the log of the hub says why")
+            Away::No
+                if self.keeping().is_some_and(|at| now.saturating_duration_since(at) > STALE) =>
+            {
+                Err(
+                    "the broker has refused to keep messages for more than 15 s; the log of the hub says why",
+                )
             }
             Away::Since(_) | Away::No => Ok(()),
         }

@@ -318,8 +318,9 @@ impl BrokerLink {
         // A member is counted before it joins its room, so one that is not counted gets what follows.
         let position = self.keeper.delivers(&RoomName::of(room), payload, placed.as_ref(), turn);
         if let Some(ticket) = sender {
-            let outcome = position.map_or(RemoteOutcome::Sent, |position| {
-                RemoteOutcome::Kept { epoch: position.epoch.0, offset: position.offset }
+            let outcome = position.map_or(RemoteOutcome::Sent, |position| RemoteOutcome::Kept {
+                epoch: position.epoch.0,
+                offset: position.offset,
             });
             self.done(ticket, outcome, turn);
         }

@@ -119,7 +119,8 @@ impl RoomHistory {
         let oldest = inside.log.oldest();
         let is_limited = matches!(wanted, Some(Wanted::Behind(_))) && first < limit;
         let first = first.max(limit).max(mirror.floor);
-        let is_gone = matches!(wanted, Some(Wanted::Behind(asked)) if asked.offset + 1 < mirror.floor);
+        let is_gone =
+            matches!(wanted, Some(Wanted::Behind(asked)) if asked.offset + 1 < mirror.floor);
         if is_limited || is_gone || oldest <= first {
             return None;
         }

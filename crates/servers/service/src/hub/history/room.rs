@@ -159,7 +159,6 @@ impl RoomHistory {
         message.map_or(Found::Gone(inside.log.oldest()), Found::Message)
     }
 
-
     /// The position of its newest message, and messages. `None` if some that were asked for are gone.
     pub fn page(&self, page: Page, now: Instant) -> (Position, Option<Vec<Broadcast>>) {
         let mut inside = self.lock();

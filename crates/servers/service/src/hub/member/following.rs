@@ -48,7 +48,9 @@ impl Member {
                     context.post(Post::Remote(presence.room().clone(), question, JOINS));
                 }
             }
-            Some(history) => self.begin(history, (asked, asked.is_some()), context.now, context.out),
+            Some(history) => {
+                self.begin(history, (asked, asked.is_some()), context.now, context.out)
+            }
         }
     }
 

@@ -22,6 +22,7 @@ use super::{
     rooms::{Plan, RoomTerms},
     state::State,
 };
+use following::Joining;
 use regatta_engine::{
     Backlog, Context, Flow, Limits, Never, Now, OutputState, Post, PushOutcome, RemoteOutcome,
     Session,
@@ -30,7 +31,6 @@ use regatta_proto::{
     http1::{CONTINUE, Date, server},
     websocket::{CloseCode, Decoder, Event, Frame, Role},
 };
-use following::Joining;
 use sender::Sender;
 use std::{
     mem,
@@ -605,7 +605,8 @@ impl Member {
         context.post(Post::Join(room));
         let history = presence.history().cloned();
         let presence = self.presence.insert(presence);
-        let here = self.terms.presence.then(|| (presence.here(NAMES), presence.note(Change::Joined)));
+        let here =
+            self.terms.presence.then(|| (presence.here(NAMES), presence.note(Change::Joined)));
         self.start_following(history.as_ref(), asked, context);
         let looks = self.settings.api.is_some() || self.follower.is_some();
         self.looks_at = looks.then_some(context.now.instant);

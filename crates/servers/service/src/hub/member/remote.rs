@@ -72,9 +72,10 @@ impl Member {
             return joining.own.push((ticket, position));
         }
         let waiting = Waiting { offset: position.offset, ticket, members: 0 };
-        let waits = self.follower.as_mut().is_some_and(|follower| {
-            follower.will_have(position) && !follower.may_answer(waiting)
-        });
+        let waits = self
+            .follower
+            .as_mut()
+            .is_some_and(|follower| follower.will_have(position) && !follower.may_answer(waiting));
         if !waits {
             self.answer(ticket, 0, out);
         }
@@ -90,9 +91,8 @@ impl Member {
         }
         let Joining { history, asked, own } = *joining;
         // Without a position, it begins before its own first message.
-        let before = |(_, first): &(u64, Position)| {
-            Position { offset: first.offset - 1, ..*first }.asked()
-        };
+        let before =
+            |(_, first): &(u64, Position)| Position { offset: first.offset - 1, ..*first }.asked();
         let begins = asked.or_else(|| own.first().map(before));
         self.begin(&history, (begins, asked.is_some()), context.now, context.out);
         if let Some(follower) = &mut self.follower {

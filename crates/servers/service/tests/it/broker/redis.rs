@@ -150,7 +150,11 @@ impl Redis {
             Answer::Texts(texts) => {
                 output.extend(format!("*{}\r\n", texts.len()).into_bytes());
                 for (at, text) in texts.iter().enumerate() {
-                    if texts.len() % 2 == 1 && at == 2 && text.len() == 1 && !script.contains("-- A hub") {
+                    if texts.len() % 2 == 1
+                        && at == 2
+                        && text.len() == 1
+                        && !script.contains("-- A hub")
+                    {
                         output.extend_from_slice(&[b":", &text[..], b"\r\n"].concat());
                     } else {
                         output.extend(format!("${}\r\n", text.len()).into_bytes());

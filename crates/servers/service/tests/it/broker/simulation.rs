@@ -29,6 +29,7 @@ const STEPS: usize = 160;
 const ROOMS: [&str; 2] = ["", "blue"];
 
 struct Node {
+    hub: Hub,
     cores: [Core<Joined>; 2],
     mail: [VecDeque<Letter>; 2],
     cable: Option<Cable>,
@@ -74,9 +75,7 @@ fn node(number: u64, keeps: usize, fault: Fault, now: Now) -> Node {
         health: Arc::default(),
     };
     let broker = Some(Arc::new(broker));
-    let mut settings = Settings { ping: None, broker, ..Settings::default() };
-    settings.limits.history = HistoryLimits { messages: keeps, ..HistoryLimits::NONE };
-    let hub = Hub::new(settings);
+    let hub = Hub::new(Settings { broker, ..settings(keeps) });
     let hour = Duration::from_secs(3_600);
     let limits = Limits { idle: 99 * hour, request: 99 * hour };
     let cores = [0, 1].map(|own| {
@@ -85,7 +84,13 @@ fn node(number: u64, keeps: usize, fault: Fault, now: Now) -> Node {
         core.set_core(own, 2);
         core
     });
-    Node { cores, mail: Default::default(), cable: None }
+    Node { hub, cores, mail: Default::default(), cable: None }
+}
+
+fn settings(keeps: usize) -> Settings {
+    let mut settings = Settings { ping: None, ..Settings::default() };
+    settings.limits.history = HistoryLimits { messages: keeps, ..HistoryLimits::NONE };
+    settings
 }
 
 impl<J: Judging> World<J> {
@@ -130,7 +135,7 @@ impl<J: Judging> World<J> {
     /// The loops of a hub run: letters, timers, and its connection to the broker.
     fn turns(&mut self, at: usize, all: bool) {
         let World { nodes, redis, random, now, is_down, count, late, .. } = self;
-        let Node { cores, mail, cable } = &mut nodes[at];
+        let Node { cores, mail, cable, .. } = &mut nodes[at];
         for own in 0..2 {
             let core = &mut cores[own];
             core.turn(*now);
@@ -235,7 +240,7 @@ impl<J: Judging> World<J> {
 
     /// Something happens to what the broker stores.
     fn loses(&mut self) {
-        match self.random.below(6) {
+        match self.random.below(8) {
             0 | 1 => self.redis.saved = self.redis.stored.clone(),
             2 => self.redis.process.refuses = !self.redis.process.refuses,
             // A first replica is attached.
@@ -243,10 +248,15 @@ impl<J: Judging> World<J> {
                 self.redis.process.replid += 1;
                 self.redis.process.was_promoted = false;
             }
+            // Options change.
+            4 | 5 => {
+                let (at, keeps) = (self.random.below(2), self.random.below(2) * J::KEEPS);
+                self.nodes[at].hub.reload(settings(keeps));
+            }
             what => {
                 self.stops();
                 let has_all = self.random.chance(500);
-                self.redis.restarts(has_all, what == 5);
+                self.redis.restarts(has_all, what == 7);
             }
         }
     }

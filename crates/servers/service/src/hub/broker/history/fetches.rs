@@ -109,7 +109,13 @@ impl Fetches {
 
     /// The broker has answered the fetch of this room, with `breaks` if it was asked so. Returns those who need not wait any
     /// longer.
-    pub fn answered(&mut self, room: &RoomName, breaks: bool, link: u64, now: Instant) -> Vec<Ticket> {
+    pub fn answered(
+        &mut self,
+        room: &RoomName,
+        breaks: bool,
+        link: u64,
+        now: Instant,
+    ) -> Vec<Ticket> {
         self.asked = self.asked.saturating_sub(1);
         let Some(one) = self.rooms.get_mut(room) else { return Vec::new() };
         one.breaks &= !breaks;
@@ -117,8 +123,11 @@ impl Fetches {
         let is_done = |question: &Question| {
             is_over || history.missing(link, Some(question.wanted), now).is_none()
         };
-        let done: Vec<Ticket> =
-            one.questions.extract_if(.., |question| is_done(question)).map(|one| one.ticket).collect();
+        let done: Vec<Ticket> = one
+            .questions
+            .extract_if(.., |question| is_done(question))
+            .map(|one| one.ticket)
+            .collect();
         self.questions -= done.len();
         if one.span(link, now).is_some() || one.breaks {
             one.state = State::Queued;
@@ -181,7 +190,8 @@ impl Room {
 
     /// Those who are not patient.
     fn gives_up(&mut self) -> Vec<Ticket> {
-        let (stay, gone) = mem::take(&mut self.questions).into_iter().partition(|one| one.is_patient);
+        let (stay, gone) =
+            mem::take(&mut self.questions).into_iter().partition(|one| one.is_patient);
         self.questions = stay;
         gone.into_iter().map(|one: Question| one.ticket).collect()
     }

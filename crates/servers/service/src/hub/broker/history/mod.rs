@@ -184,7 +184,12 @@ impl Keeper {
     }
 
     /// Publishes by a script, if some hub keeps histories. Returns false if none does.
-    pub fn publishes(&mut self, channel: &str, message: &Envelope<'_>, turn: &mut Turn<'_>) -> bool {
+    pub fn publishes(
+        &mut self,
+        channel: &str,
+        message: &Envelope<'_>,
+        turn: &mut Turn<'_>,
+    ) -> bool {
         if self.others_keep != Some(true) && !self.keeps() {
             return false;
         }
@@ -225,7 +230,9 @@ impl Keeper {
         self.are_loaded &= !text.starts_with(b"NOSCRIPT");
         if self.broker.health.refuses_to_keep(turn.now.instant) {
             let text = shown(text);
-            self.log(&format!("it does not keep messages: {text}; they are not published, members stay"));
+            self.log(&format!(
+                "it does not keep messages: {text}; they are not published, members stay"
+            ));
         }
         why
     }
@@ -331,7 +338,13 @@ impl Keeper {
     }
 
     /// A member or a backend asks for the history of a room. `push`: a question.
-    pub fn asked_for(&mut self, room: &RoomName, push: &Broadcast, ticket: Ticket, turn: &mut Turn<'_>) {
+    pub fn asked_for(
+        &mut self,
+        room: &RoomName,
+        push: &Broadcast,
+        ticket: Ticket,
+        turn: &mut Turn<'_>,
+    ) {
         let Some((wanted, is_of_backend)) = push.asked() else { return };
         let (is_up, now) = (self.looks_at.is_some(), turn.now.instant);
         let outcome = match self.census.history(room) {

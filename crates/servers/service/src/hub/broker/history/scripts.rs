@@ -69,8 +69,7 @@ impl Scripts {
     pub fn beat(&self, prefix: &str, next: Epoch, claim: &Claim, out: &mut Vec<u8>) {
         let Claim { reign, run, clock } = claim;
         let (next, clock) = (next.to_string(), clock.to_string());
-        let parts =
-            ["EVALSHA", &self.beat, "1", &key(prefix), &next, reign, run, &clock, KNOWN_S];
+        let parts = ["EVALSHA", &self.beat, "1", &key(prefix), &next, reign, run, &clock, KNOWN_S];
         write_command(parts.map(str::as_bytes), out);
     }
 
@@ -88,7 +87,16 @@ impl Scripts {
         let epoch = epoch.to_string();
         out.extend_from_slice(b"*11\r\n");
         for part in [
-            "EVALSHA", &self.publish, "3", &reign, &known, &messages, channel, &kept, &seconds, &epoch,
+            "EVALSHA",
+            &self.publish,
+            "3",
+            &reign,
+            &known,
+            &messages,
+            channel,
+            &kept,
+            &seconds,
+            &epoch,
         ] {
             write_bulk(part.as_bytes(), out);
         }
