@@ -137,11 +137,11 @@ impl Redis {
             self.stored.beats(&process, text(4), (text(5), number(6), number(7)))
         } else if script.contains("-- Publishes a message") {
             let limits = (number(7) as usize, number(8));
-            self.stored.publishes(&process, room(4), limits, text(9), &command[10])
+            self.stored.publishes(&process, (room(4), &command[10]), limits, text(9))
         } else {
             let limits = (number(7) as usize, number(8));
             let span = (text(10), text(11), text(12));
-            self.stored.looks(&process, (room(4), limits), text(6), number(9) == 1, span)
+            self.stored.looks(&process, (room(4), limits), text(6), (number(9) == 1, span))
         };
         let output = &mut self.clients.get_mut(&client).unwrap().output;
         match answer {

@@ -394,6 +394,10 @@ impl<J: Judging> World<J> {
     fn settles(&mut self) -> Result<(), String> {
         self.is_down = false;
         self.redis.process.refuses = false;
+        for at in 0..HUBS {
+            let keeps = if self.is_mixed && at == 2 { 0 } else { J::KEEPS };
+            self.nodes[at].hub.reload(settings(keeps));
+        }
         self.reads_late(false);
         (0..HUBS).for_each(|at| self.becomes(at, Fate::Works));
         if self.is_mixed && self.redis.hides_reign {

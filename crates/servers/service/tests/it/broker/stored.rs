@@ -119,10 +119,9 @@ impl Stored {
     pub fn publishes(
         &mut self,
         process: &Process,
-        room: &str,
+        (room, message): (&str, &[u8]),
         (messages, ttl): (usize, u64),
         next: &str,
-        message: &[u8],
     ) -> Answer {
         let known = self.rooms.get(room).map(|kept| kept.limits);
         let limits = match (messages, known) {
@@ -159,8 +158,7 @@ impl Stored {
         process: &Process,
         (room, limits): (&str, (usize, u64)),
         next: &str,
-        breaks: bool,
-        span: (&str, &str, &str),
+        (breaks, span): (bool, (&str, &str, &str)),
     ) -> Answer {
         let Some(name) = self.reign(process, next, None) else { return REFUSED };
         let known = self.rooms.get(room);

@@ -199,7 +199,7 @@ impl Keeper {
         let epoch = self.census.histories.new_epoch();
         let place = (&*self.broker.prefix, message.room, channel);
         let write = |out: &mut Vec<u8>| message.write(out);
-        self.scripts.publish(place, limits, epoch, (message.len(), write), turn.out);
+        self.scripts.publish(place, (limits, epoch), (message.len(), write), turn.out);
         true
     }
 
@@ -332,7 +332,7 @@ impl Keeper {
             let epoch = self.census.histories.new_epoch();
             let place = (&*self.broker.prefix, due.room.as_str());
             let what = (due.span, due.breaks);
-            self.scripts.look(place, due.history.limits(), epoch, what, turn.out);
+            self.scripts.look(place, (due.history.limits(), epoch), what, turn.out);
             self.asks(Asked::Look(due));
         }
     }

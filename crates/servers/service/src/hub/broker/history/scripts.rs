@@ -73,12 +73,11 @@ impl Scripts {
         write_command(parts.map(str::as_bytes), out);
     }
 
-    /// Publishes a message of a room with a history of these limits. `length`: of the message, which `write` appends.
+    /// Publishes a message of a room with a history of these limits. `epoch`: a name for a new one. `length`: of the message, which `write` appends.
     pub fn publish(
         &self,
         (prefix, room, channel): (&str, &str, &str),
-        limits: HistoryLimits,
-        epoch: Epoch,
+        (limits, epoch): (HistoryLimits, Epoch),
         (length, write): (usize, impl FnOnce(&mut Vec<u8>)),
         out: &mut Vec<u8>,
     ) {
@@ -112,8 +111,7 @@ impl Scripts {
     pub fn look(
         &self,
         (prefix, room): (&str, &str),
-        limits: HistoryLimits,
-        epoch: Epoch,
+        (limits, epoch): (HistoryLimits, Epoch),
         (span, breaks): (Span, bool),
         out: &mut Vec<u8>,
     ) {
