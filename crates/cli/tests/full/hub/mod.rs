@@ -4,5 +4,4 @@ mod autobahn;
 mod cheat;
 mod flood;
 mod nodes;
-mod restart;
 mod storm;
