@@ -201,7 +201,7 @@ pub trait Asks: Clone + Debug + Send + Sync + Serialize + DeserializeOwned {
 }
 
 /// Parameters of compiling a workload.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct CompileOptions<'a> {
     /// Seed of everything random.
     pub seed: u64,

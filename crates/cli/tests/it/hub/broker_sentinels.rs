@@ -27,6 +27,7 @@ use std::{
 };
 
 const UP: &str = "regatta_hub_broker_up";
+const PUBLISHED: &str = "regatta_hub_broker_messages_total{outcome=\"published\"}";
 const FAILED: &str = "regatta_hub_broker_failed_total";
 
 /// How many hubs are at this server.
@@ -44,12 +45,17 @@ fn talk_during(park: &mut Park, fails: impl FnOnce(&mut Park)) -> Vec<(Server, S
     let mut senders: Vec<Sender> =
         (0..4).map(|own| Sender::new(own, member(&hubs[own % 2].0, "/red"))).collect();
     all_talk(&mut senders, || {
-        thread::sleep(Duration::from_millis(300)); // they talk
+        let published = || -> u64 { hubs.iter().map(|(_, page)| metric(*page, PUBLISHED)).sum() };
+        let talk = || {
+            let before = published();
+            until("they talk", || published() > before + 200);
+        };
+        talk();
         fails(park);
         until("a majority knows the new master", || park.know(&park.replica) >= 2);
         until("all hubs are there", || hubs_at(&park.replica) == 2);
         until("they are up", || hubs.iter().all(|(_, page)| metric(*page, UP) == 1));
-        thread::sleep(Duration::from_millis(300)); // they talk
+        talk();
     });
     check_all(&senders, 1);
     for one in &senders {

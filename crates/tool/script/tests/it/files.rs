@@ -1,6 +1,6 @@
 //! Workload files of every protocol: the examples can be read, and their text needs no other file.
 
-use regatta_script::{CompileOptions, Destination, Pushes, Workload};
+use regatta_script::{CompileOptions, Destination, Workload};
 use std::path::Path;
 
 fn bytes(workload: &Workload) -> Vec<u8> {
@@ -8,9 +8,7 @@ fn bytes(workload: &Workload) -> Vec<u8> {
         seed: 1,
         pipeline: 1,
         place: Destination::default(),
-        shared: None,
-        machines: None,
-        pushes: Pushes::default(),
+        ..CompileOptions::default()
     };
     let compiled = workload.compile(&order).unwrap();
     compiled.script().requests(0, compiled.script().period().request).to_vec()

@@ -1,6 +1,6 @@
 //! The compiled scripts of workload files of lines.
 
-use regatta_script::{CompileOptions, Compiled, Destination, Pushes, Workload};
+use regatta_script::{CompileOptions, Compiled, Destination, Workload};
 use std::{collections::HashSet, path::Path};
 
 /// Number of exchanges in a script of short lines.
@@ -12,9 +12,7 @@ fn compile(workload: &Workload, seed: u64) -> Compiled {
             seed,
             pipeline: 1,
             place: Destination::default(),
-            shared: None,
-            machines: None,
-            pushes: Pushes::default(),
+            ..CompileOptions::default()
         })
         .unwrap()
 }

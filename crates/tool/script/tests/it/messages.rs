@@ -1,7 +1,7 @@
 //! A workload that is sent to another process compiles there into the same bytes and the same checks.
 
 use regatta_script::{
-    CompileOptions, Compiled, Destination, Pushes, Workload,
+    CompileOptions, Compiled, Destination, Workload,
     dialects::adapters,
     dialects::http::{
         Content, Expected, Field, HttpAsks, HttpRequest, HttpWorkload, Is, Member, Status, Value,
@@ -18,14 +18,7 @@ fn sent(workload: &Workload) -> Workload {
 fn compiled(workload: &Workload) -> Compiled {
     let place = Destination { host: "h:1", path: None, closes: false, timeout: None };
     workload
-        .compile(&CompileOptions {
-            seed: 7,
-            pipeline: 3,
-            place,
-            shared: None,
-            machines: None,
-            pushes: Pushes::default(),
-        })
+        .compile(&CompileOptions { seed: 7, pipeline: 3, place, ..CompileOptions::default() })
         .unwrap()
 }
 

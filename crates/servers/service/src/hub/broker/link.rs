@@ -340,7 +340,7 @@ impl Link {
         Ok(())
     }
 
-    /// Something has come that is neither a heartbeat nor a message of a hub.
+    /// Handles what is neither a heartbeat nor a message of a hub.
     fn other(&mut self, channel: &[u8], payload: &[u8], turn: &mut Turn<'_>) -> Result<(), Why> {
         let note = self.number_of_note(payload);
         match note.filter(|_| channel == self.channels.moved.as_bytes()) {

@@ -38,7 +38,8 @@ impl Moves {
         self.announced = Some(number);
     }
 
-    /// An announcement of its own has come back: one of an earlier connection says nothing of a later move.
+    /// Its announcement with this number was received. One of an earlier connection does not end the duty to announce a
+    /// later move.
     pub(super) fn came_back(&mut self, number: u64) {
         self.has_moved &= self.announced != Some(number);
     }

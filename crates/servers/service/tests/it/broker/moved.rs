@@ -241,5 +241,5 @@ fn a_late_announcement_of_an_earlier_connection_does_not_end_the_duty_to_announc
     assert_eq!(count(&world), 2, "at the same server, because the first one was lost");
     world.cuts();
     world.passes(900);
-    assert_eq!(count(&world), 2, "the second one has come back");
+    assert_eq!(count(&world), 2, "its second announcement was received");
 }

@@ -6,7 +6,7 @@ use crate::{
         Workload,
         http::{Content, Http1, HttpAsks},
     },
-    protocol::{Asks, Canned, CompileOptions, Destination, Protocol, Pushes, Sample, Speech},
+    protocol::{Asks, Canned, CompileOptions, Destination, Protocol, Sample, Speech},
     script::TooLarge,
 };
 use regatta_record::Heads;
@@ -83,14 +83,7 @@ impl Asks for Http2Asks {
     fn sample(&self, place: Destination<'_>) -> Option<Sample> {
         let http = self.asks.sample(place)?;
         let identical = self.with_heads(Heads::Identical);
-        let order = CompileOptions {
-            seed: 0,
-            pipeline: 1,
-            place,
-            shared: None,
-            machines: None,
-            pushes: Pushes::default(),
-        };
+        let order = CompileOptions { seed: 0, pipeline: 1, place, ..CompileOptions::default() };
         let compiled = identical.as_ref().unwrap_or(self).compile(&order);
         let Ok(Speech::Own(dialect)) = compiled else { return None };
         let asks = sample::asks(&dialect);

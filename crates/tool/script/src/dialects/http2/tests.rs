@@ -4,7 +4,7 @@ use crate::{
     dialect::Dialect,
     dialects::http::reply::salted,
     hash_file::HashedFile,
-    protocol::{CompileOptions, Destination, Pushes},
+    protocol::{CompileOptions, Destination},
 };
 use regatta_http2::hpack::{Decoder, Encoder, Indexing};
 use regatta_record::Exchange;
@@ -29,14 +29,7 @@ const PIPELINE: usize = 8;
 fn dialect(workload: &Workload) -> Dialect2 {
     let workload = workload.adopted("http2", false).unwrap();
     let place = Destination { host: "a.test", ..Destination::default() };
-    let order = CompileOptions {
-        seed: 3,
-        pipeline: PIPELINE,
-        place,
-        shared: None,
-        machines: None,
-        pushes: Pushes::default(),
-    };
+    let order = CompileOptions { seed: 3, pipeline: PIPELINE, place, ..CompileOptions::default() };
     match workload.compile(&order).unwrap() {
         Compiled::Http2(dialect) => dialect,
         _ => panic!("another protocol"),

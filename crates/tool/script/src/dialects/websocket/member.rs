@@ -329,7 +329,7 @@ mod tests {
         assert_eq!(inbox.first(), 2, "2 is still owed");
         roster.settle(2, Fate::NotPublished);
         inbox.pass_over(4, &roster);
-        assert_eq!((inbox.first(), inbox.received.len()), (4, 0), "and 3 has come");
+        assert_eq!((inbox.first(), inbox.received.len()), (4, 0), "3 was received before");
         assert!(!inbox.take_excused(0), "nobody gets it");
         assert!(inbox.take_excused(1));
         inbox.pass_over(9, &roster);

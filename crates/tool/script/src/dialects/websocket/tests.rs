@@ -188,14 +188,7 @@ fn said(adapter: Option<Adapter>, own: &str, joins: &str) -> [Vec<String>; 3] {
 /// Runs the whole conversation of a single member; `cuts` has an entry for each of its three steps.
 fn converse(asks: WebSocketAsks, cuts: &[Cuts; 3]) {
     let place = Destination { host: "h", path: None, closes: false, timeout: None };
-    let order = CompileOptions {
-        seed: 1,
-        pipeline: 1,
-        place,
-        shared: None,
-        machines: None,
-        pushes: Pushes::default(),
-    };
+    let order = CompileOptions { seed: 1, pipeline: 1, place, ..CompileOptions::default() };
     let Ok(Speech::Own(hub)) = asks.compile(&order) else { panic!("a hub is a dialect") };
     let adapter = match asks {
         WebSocketAsks::Through(adapter) => Some(adapter),
@@ -300,14 +293,7 @@ proptest! {
 fn a_silent_phoenix_member_sends_heartbeats_although_nothing_arrives() {
     const SECOND: u64 = 1_000_000_000;
     let place = Destination { host: "h", path: None, closes: false, timeout: None };
-    let order = CompileOptions {
-        seed: 1,
-        pipeline: 1,
-        place,
-        shared: None,
-        machines: None,
-        pushes: Pushes::default(),
-    };
+    let order = CompileOptions { seed: 1, pipeline: 1, place, ..CompileOptions::default() };
     let asks = WebSocketAsks::Through(Adapter::Phoenix);
     let Ok(Speech::Own(hub)) = asks.compile(&order) else { panic!("a hub is a dialect") };
     assert!(hub.keeps_alive());
@@ -337,14 +323,7 @@ fn a_silent_phoenix_member_sends_heartbeats_although_nothing_arrives() {
 #[test]
 fn a_message_in_a_frame_of_the_other_type_is_wrong() {
     let place = Destination { host: "h", path: None, closes: false, timeout: None };
-    let order = CompileOptions {
-        seed: 1,
-        pipeline: 1,
-        place,
-        shared: None,
-        machines: None,
-        pushes: Pushes::default(),
-    };
+    let order = CompileOptions { seed: 1, pipeline: 1, place, ..CompileOptions::default() };
     let expected_instead_of = |frame: Frame<'_>, asks: WebSocketAsks| {
         let Ok(Speech::Own(hub)) = asks.compile(&order) else { panic!("a hub is a dialect") };
         let mut member = Member::new(&hub);
@@ -373,7 +352,7 @@ impl Room {
         let pushes = Pushes { hosts: &[], in_one_order: true, may_be_lost: true };
         let place = Destination { host: "h", path: None, closes: false, timeout: None };
         let order =
-            CompileOptions { seed: 1, pipeline: 1, place, shared: None, machines: None, pushes };
+            CompileOptions { seed: 1, pipeline: 1, place, pushes, ..CompileOptions::default() };
         let Ok(Speech::Own(hub)) = WebSocketAsks::Broadcast.compile(&order) else {
             panic!("a hub is a dialect")
         };

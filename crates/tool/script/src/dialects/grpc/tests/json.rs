@@ -146,14 +146,8 @@ fn the_timeout_of_the_load_is_in_every_call() {
     let workload = Workload::from_text(TEXT, "items").unwrap();
     for (timeout, expected) in [(None, None), (Some(Duration::from_secs(5)), Some("5S"))] {
         let place = Destination { host: "a.test:1", timeout, ..Destination::default() };
-        let order = CompileOptions {
-            seed: 3,
-            pipeline: PIPELINE,
-            place,
-            shared: None,
-            machines: None,
-            pushes: Pushes::default(),
-        };
+        let order =
+            CompileOptions { seed: 3, pipeline: PIPELINE, place, ..CompileOptions::default() };
         let Compiled::Grpc(dialect) = workload.compile(&order).unwrap() else {
             panic!("another protocol")
         };

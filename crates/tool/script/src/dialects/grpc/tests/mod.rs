@@ -6,7 +6,7 @@ use super::{reply::Reply, *};
 use crate::{
     Compiled, Workload,
     dialects::http2::pair::{Asked, Pair},
-    protocol::{CompileOptions, Destination, Pushes},
+    protocol::{CompileOptions, Destination},
 };
 use regatta_http2::{
     frame::write,
@@ -45,14 +45,7 @@ fn pair() -> Pair<Reply> {
 pub(super) fn of_file(text: &str) -> Pair<Reply> {
     let workload = Workload::from_text(text, "items").unwrap();
     let place = Destination { host: "a.test:1", ..Destination::default() };
-    let order = CompileOptions {
-        seed: 3,
-        pipeline: PIPELINE,
-        place,
-        shared: None,
-        machines: None,
-        pushes: Pushes::default(),
-    };
+    let order = CompileOptions { seed: 3, pipeline: PIPELINE, place, ..CompileOptions::default() };
     match workload.compile(&order).unwrap() {
         Compiled::Grpc(dialect) => Pair::new(dialect),
         _ => panic!("another protocol"),
@@ -443,14 +436,7 @@ fn a_server_that_answers_all_calls_alike_gets_them_with_one_expected_message() {
     let (workload, canned) = asks(&weighted).canned(Destination::default()).unwrap();
     assert_eq!(canned.request_bytes, 1);
     let place = Destination { host: "a.test:1", ..Destination::default() };
-    let order = CompileOptions {
-        seed: 3,
-        pipeline: PIPELINE,
-        place,
-        shared: None,
-        machines: None,
-        pushes: Pushes::default(),
-    };
+    let order = CompileOptions { seed: 3, pipeline: PIPELINE, place, ..CompileOptions::default() };
     let Compiled::Grpc(dialect) = workload.compile(&order).unwrap() else { panic!("gRPC") };
     let mut pair = Pair::new(dialect);
     let mut out = Vec::new();

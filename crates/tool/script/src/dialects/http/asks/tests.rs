@@ -1,7 +1,7 @@
 //! Canned requests and replies.
 
 use super::*;
-use crate::{dialect::Dialect, protocol::Pushes};
+use crate::dialect::Dialect;
 
 #[test]
 fn canned_requests_have_the_announced_length_and_the_canned_reply() {
@@ -11,14 +11,7 @@ fn canned_requests_have_the_announced_length_and_the_canned_reply() {
         let hello = HttpAsks::Hello { heads };
         let (asks, canned) = hello.canned(place).unwrap();
         for seed in [1, 2] {
-            let order = CompileOptions {
-                seed,
-                pipeline: 16,
-                place,
-                shared: None,
-                machines: None,
-                pushes: Pushes::default(),
-            };
+            let order = CompileOptions { seed, pipeline: 16, place, ..CompileOptions::default() };
             let Ok(Speech::Exact(exact)) = asks.compile(&order) else { panic!("not exact") };
             let Ok(Speech::Own(hello)) = hello.compile(&order) else { panic!("exact") };
             let script = exact.script();

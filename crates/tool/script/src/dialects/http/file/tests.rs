@@ -4,7 +4,6 @@ use super::*;
 use crate::{
     dialect::Dialect,
     dialects::http::reply::expected::{Is, Member},
-    protocol::Pushes,
 };
 use regatta_proto::http1::Method;
 
@@ -17,15 +16,7 @@ fn file(text: &str) -> HttpFile {
 }
 
 fn compiled(file: &HttpFile, seed: u64, place: Destination<'_>) -> Http {
-    file.compile(&CompileOptions {
-        seed,
-        pipeline: 1,
-        place,
-        shared: None,
-        machines: None,
-        pushes: Pushes::default(),
-    })
-    .unwrap()
+    file.compile(&CompileOptions { seed, pipeline: 1, place, ..CompileOptions::default() }).unwrap()
 }
 
 /// The first `n` exchanges: each request and the text that its reply is compared with.

@@ -8,7 +8,7 @@ use crate::dialects::http::{
 };
 use crate::{
     cursor::Cursor,
-    protocol::{CompileOptions, Destination, Pushes},
+    protocol::{CompileOptions, Destination},
     time::SECOND,
 };
 use proptest::prelude::*;
@@ -32,9 +32,7 @@ fn http(requests: Vec<HttpRequest>) -> Http {
         seed: 5,
         pipeline: PIPELINE as usize,
         place: Destination::default(),
-        shared: None,
-        machines: None,
-        pushes: Pushes::default(),
+        ..CompileOptions::default()
     };
     HttpWorkload::new("x", requests).unwrap().compile(&order).unwrap()
 }

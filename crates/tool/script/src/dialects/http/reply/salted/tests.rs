@@ -5,7 +5,7 @@ use super::*;
 use crate::dialects::http::asks::HttpAsks;
 use crate::{
     dialect::{At, Dialect},
-    protocol::{Asks, CompileOptions, Destination, Pushes, Speech},
+    protocol::{Asks, CompileOptions, Destination, Speech},
 };
 use regatta_record::Heads;
 use std::{collections::HashSet, sync::LazyLock};
@@ -18,9 +18,7 @@ fn hash(seed: u64) -> Http {
         seed,
         pipeline: PIPELINE as usize,
         place: Destination::default(),
-        shared: None,
-        machines: None,
-        pushes: Pushes::default(),
+        ..CompileOptions::default()
     };
     match (HttpAsks::Hash { n: N, heads: Heads::Varied }).compile(&order) {
         Ok(Speech::Own(http)) => http,

@@ -12,7 +12,7 @@ use crate::{
     cursor::Cursor,
     dialect::{At, Dialect},
     dialects::redis::RedisAsks,
-    protocol::{Asks, CompileOptions, Destination, Pushes, Speech},
+    protocol::{Asks, CompileOptions, Destination, Speech},
     time::Nanos,
     workload::file::FileText,
 };
@@ -43,9 +43,7 @@ fn compiled(asks: &RedisAsks, place: Destination<'_>) -> Redis {
         seed: SEED,
         pipeline: PIPELINE as usize,
         place,
-        shared: None,
-        machines: None,
-        pushes: Pushes::default(),
+        ..CompileOptions::default()
     };
     match asks.compile(&order).unwrap() {
         Speech::Own(redis) => redis,
