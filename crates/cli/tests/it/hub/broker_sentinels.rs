@@ -23,11 +23,13 @@ use std::{
         atomic::{AtomicBool, Ordering::SeqCst},
     },
     thread::{self, JoinHandle},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 const UP: &str = "regatta_hub_broker_up";
 const PUBLISHED: &str = "regatta_hub_broker_messages_total{outcome=\"published\"}";
+/// Hubs give members at most one gap a second because of other hubs; a little more than that.
+const GAPS_APART: Duration = Duration::from_millis(1200);
 const FAILED: &str = "regatta_hub_broker_failed_total";
 
 /// How many hubs are at this server.
@@ -55,6 +57,9 @@ fn talk_during(park: &mut Park, fails: impl FnOnce(&mut Park)) -> Vec<(Server, S
         until("a majority knows the new master", || park.know(&park.replica) >= 2);
         until("all hubs are there", || hubs_at(&park.replica) == 2);
         until("they are up", || hubs.iter().all(|(_, page)| metric(*page, UP) == 1));
+        // The hub that was there first gives the gap for the arrival of the other one up to a second later.
+        let are_up = Instant::now();
+        until("all gaps have come", || are_up.elapsed() > GAPS_APART);
         talk();
     });
     check_all(&senders, 1);

@@ -110,13 +110,22 @@ impl Running {
                 return Err(NotReady::OnlyLocal { name: self.name().to_string() });
             }
             match answer {
-                Ok(()) => return self.find_container().map_err(NotReady::Supervisor),
+                Ok(()) => return self.find_running_container(),
                 Err(seen) if Instant::now() >= deadline => {
                     return Err(NotReady::Late { name: self.name().to_string(), limit, seen });
                 }
                 Err(_) => {}
             }
         }
+    }
+
+    /// Finds its container, if it runs in one. A container that cannot be found may be ending, because another program
+    /// answers on its port; then it says why it ended.
+    fn find_running_container(&mut self) -> Result<(), NotReady> {
+        const ENDS_WITHIN: Duration = Duration::from_secs(1);
+        let Err(error) = self.find_container() else { return Ok(()) };
+        self.still_in_foreground(ENDS_WITHIN)?;
+        Err(NotReady::Supervisor(error))
     }
 
     /// Whether it accepts connections at 127.0.0.1, and not at the address that it must listen on.

@@ -49,7 +49,8 @@ pub struct Contest {
     #[serde(skip)]
     pub over: Option<String>,
     /// Contenders by name. `peers` stands for all that serve the workload and are neither built in nor
-    /// defined in this file. Absent: all known contenders that serve the workload.
+    /// defined in this file, and have no further nodes. Absent: all known contenders that serve the workload,
+    /// but those of further nodes only if they are defined in this file.
     #[serde(default)]
     pub contenders: Vec<String>,
     /// The contender that all others are compared with. Absent: the first one, except the null server.

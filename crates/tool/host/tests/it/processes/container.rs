@@ -2,10 +2,13 @@
 //! like docker: what it runs is not below its client, and stays if the client is killed.
 
 use super::common::{LIMIT, helper, launch, wait_until};
-use regatta_host::{Container, ContainerOptions, Containment, InContainer, Launch, Ready, Running};
+use regatta_host::{
+    Container, ContainerOptions, Containment, InContainer, Launch, NotReady, Ready, Running,
+};
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
     fs,
+    net::TcpListener,
     os::unix::fs::PermissionsExt,
     path::Path,
     process::{Command, Stdio},
@@ -19,7 +22,11 @@ fn engine() -> TempDir {
     let script = r#"#!/bin/sh
 cd "$(dirname "$0")"
 case $1 in
-run) touch "container-$2"; trap "" TERM; sleep 1000;;
+run)
+    touch "container-$2"; trap "" TERM
+    for _ in $(seq 6000); do test ! -e inspected || break; sleep 0.01; done
+    echo "the address is in use" >&2; exit 98;;
+inspect) touch inspected; echo 0;;
 rm) test -e "container-$3" && rm "container-$3";;
 *) exit 1;;
 esac
@@ -66,6 +73,17 @@ fn a_container_that_never_became_ready_is_removed_by_a_stop() {
     running.wait_ready(&Ready::Tcp, Duration::from_millis(50)).unwrap_err();
     running.stop(Duration::ZERO).unwrap();
     assert_eq!(containers(engine.path()), 0);
+}
+
+/// It ends while the engine is asked for it, and the engine knows no process of it.
+#[test]
+fn a_container_that_ends_while_another_program_answers_on_its_port_says_why() {
+    let engine = engine();
+    let mut running = started(engine.path());
+    let _other = TcpListener::bind(running.address()).unwrap();
+    let why = running.wait_ready(&Ready::Tcp, LIMIT).unwrap_err();
+    let NotReady::Ended { words, .. } = &why else { panic!("{why}") };
+    assert!(words.contains("the address is in use"), "{why}");
 }
 
 #[test]

@@ -302,14 +302,16 @@ fn check_gate(entries: &[Entry], baseline: &str, rounds: u32) -> Result<(), Prep
     Ok(())
 }
 
-/// Returns the contenders that the file names, or all that serve its workload. One that is unknown or
+/// Returns the contenders that the file names, or all that serve its workload on one node. One that is unknown or
 /// does not serve the workload gets an entry that is marked as skipped.
 fn named(contest: &Contest, known: &[Contender], server: Option<&ServerMachine>) -> Vec<Entry> {
     let serves = |c: &&Contender| serves(contest, c);
     let service = &contest.service();
     let entry = |one: &Contender| entry(contest, one, service, server);
     if contest.contenders.is_empty() {
-        return known.iter().filter(serves).map(entry).collect();
+        // Those with several nodes cannot be in duels, so they take part only if they are named or of the race file.
+        let takes_part = |c: &&Contender| is_own(contest, c) || !c.manifest.has_nodes();
+        return known.iter().filter(serves).filter(takes_part).map(entry).collect();
     }
     let mut entries: Vec<Entry> = Vec::new();
     for name in &contest.contenders {
@@ -524,6 +526,25 @@ mod tests {
         assert_eq!(of_file(Changes { rounds, ..Changes::default() }), None);
         let precision = Some(0.01);
         assert_eq!(of_file(Changes { rounds, precision, ..Changes::default() }), Some(60.0));
+    }
+
+    #[test]
+    fn contenders_with_several_nodes_take_part_if_they_are_named_or_of_the_race_file() {
+        let names = |head: &str| {
+            let race = format!("name='x'\nworkload='hub'\n{head}[[load]]\nconnections=2\n");
+            names_in(&Contest::parse(&race, "x").unwrap()).unwrap()
+        };
+        let of_several = |names: Vec<String>| -> Vec<String> {
+            let has = |name: &String| ["hub-nodes", "centrifugo-redis", "mine"].contains(&&**name);
+            names.into_iter().filter(has).collect()
+        };
+        let none: [&str; 0] = [];
+        assert_eq!(of_several(names("")), none);
+        assert_eq!(of_several(names("contenders=['epoll','peers']\n")), none);
+        assert_eq!(of_several(names("contenders=['peers','hub-nodes']\n")), ["hub-nodes"]);
+        let mine = "[[contender]]\nname='mine'\nabout='own'\nworkloads=['hub']\nstart=['x','{port}']\n\
+                    [[contender.backend]]\nname='n'\nnode=true\nstart=['x','{port}']\n";
+        assert_eq!(of_several(names(mine)), ["mine"]);
     }
 
     #[test]
