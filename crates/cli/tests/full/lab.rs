@@ -176,6 +176,8 @@ fn a_lab_is_removed_after_ctrl_c() {
     let mut line = String::new();
     stdout.read_line(&mut line).unwrap();
     assert_eq!(line, "started\n");
+    // Between its fork and its exec, a child of dash loses the signal.
+    until("the command has started its own", || is_running("98760002"));
     let group = format!("-{}", run.id());
     assert!(Command::new("kill").args(["-INT", "--", &group]).status().unwrap().success());
     assert_eq!(run.wait().unwrap().code(), Some(130));

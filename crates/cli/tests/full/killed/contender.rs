@@ -49,10 +49,14 @@ pass to | sh -c "$command" | pass from
 /// The name and the process of contender 2, by the messages that have passed.
 fn second(course: &Course) -> (String, u32) {
     let passed = fs::read_to_string(course.path("passed")).unwrap();
-    let after = |text: &str, nth: usize| passed.split(text).nth(nth).unwrap().to_owned();
-    let name = after(r#""start":{"entrant":""#, 2).split('"').next().unwrap().to_owned();
-    let port = after(r#""started":{"contender":2,"port":"#, 1);
-    let listens = format!("{ADDRESS}:{}", port.split('}').next().unwrap());
+    // What follows a text, up to a delimiter.
+    let after = |text: &str, nth: usize, end: char| {
+        let found = passed.split(text).nth(nth).and_then(|after| after.split(end).next());
+        found.unwrap_or_else(|| panic!("no {text} in {passed}")).to_owned()
+    };
+    let name = after(r#""start":{"entrant":""#, 2, '"');
+    let port = after(r#""started":{"contender":2,"nodes":[],"port":"#, 1, '}');
+    let listens = format!("{ADDRESS}:{port}");
     let is_it = |pid: &u32| {
         let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let words: Vec<&str> = line.split('\0').collect();
