@@ -8,7 +8,7 @@ use crate::{
     support::{
         Server,
         hub::{Socket, hear, hub, metric, page, send},
-        hubs::joined_at,
+        hubs::{hubs_at, joined_at},
         shard::{client::Client, nodes::Node, sentinel::Park},
         until,
     },
@@ -29,13 +29,6 @@ use std::{
 const UP: &str = "regatta_hub_broker_up";
 const PUBLISHED: &str = "regatta_hub_broker_messages_total{outcome=\"published\"}";
 const FAILED: &str = "regatta_hub_broker_failed_total";
-
-/// How many hubs are at this server.
-fn hubs_at(node: &Node) -> usize {
-    let reply = node.client().say("PUBSUB NUMSUB regatta:moved");
-    let count = reply.lines().last().and_then(|count| count.strip_prefix(':')?.parse().ok());
-    count.unwrap_or_else(|| panic!("{reply}"))
-}
 
 /// Members of two hubs send all the time while the master `one` of the Sentinels fails. Returns the hubs.
 fn talk_during(park: &mut Park, fails: impl FnOnce(&mut Park)) -> Vec<(Server, SocketAddr)> {
