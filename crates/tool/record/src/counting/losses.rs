@@ -44,8 +44,9 @@ pub struct WrongDeliveries {
     pub missing: u64,
     /// Deliveries that came before.
     pub twice: u64,
-    /// Deliveries in another order than that of their sender, or of other members. One that is left out counts here,
-    /// too, if all members must get one order: what follows it came too early.
+    /// Deliveries in another order than that of their sender, or of the member that got them first. One that is
+    /// left out counts here, too, if all members must get one order: what follows it came too early. If that member
+    /// was the first to get what follows, the deliveries of that to all others count.
     pub out_of_order: u64,
     /// Deliveries that no member has sent, or whose result says that they are not published.
     pub unsent: u64,
