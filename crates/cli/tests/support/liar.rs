@@ -13,6 +13,9 @@ use std::{
 /// The delivery of its first connection that the proxy changes.
 const VICTIM: usize = 20;
 
+/// What a message has that is a delivery, and no result.
+const COPY: &[u8] = b"\"type\":\"broadcast\"";
+
 /// What it does with the delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lie {
@@ -87,7 +90,7 @@ fn lies(from: &TcpStream, mut to: &TcpStream, lie: Lie) -> io::Result<()> {
     let (mut copies, mut late) = (0, Vec::new());
     loop {
         let frame = frame(&mut from)?;
-        let is_copy = frame.windows(18).any(|text| text == b"\"type\":\"broadcast\",");
+        let is_copy = frame.windows(COPY.len()).any(|text| text == COPY);
         copies += usize::from(is_copy);
         if !(is_copy && copies == VICTIM) {
             to.write_all(&frame)?;

@@ -5,9 +5,7 @@
 //! The load is generic over its dialect, so there is no dynamic dispatch while it runs.
 
 use crate::{cursor::Cursor, script::Script, time::Nanos};
-use regatta_record::{
-    AcrossSeen, AnnouncedLosses, Exchange, Operation, Verified, WrongDeliveries,
-};
+use regatta_record::{AcrossSeen, AnnouncedLosses, Exchange, Operation, Verified, WrongDeliveries};
 
 /// A workload compiled for a protocol.
 pub trait Dialect: Sync {

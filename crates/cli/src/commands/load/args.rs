@@ -196,8 +196,8 @@ pub struct LoadArgs {
     #[arg(long, conflicts_with_all = ["slow", "on"])]
     pub one_order: bool,
     /// Of a hub with a broker: count what it announces as lost, instead of failing: a gap, and broadcasts
-    /// whose result says that they are not published, or that this is not known. A delivery that is missing
-    /// without an announcement is still an error
+    /// whose result says that they are not published, or that this is not known. These are in no rate and no
+    /// latency. A delivery that is missing without an announcement is still an error
     #[arg(long, conflicts_with_all = ["slow", "on", "passing", "adapter"])]
     pub allow_gaps: bool,
     /// Request headers of hello and hash: varied as those of real users (default), or identical

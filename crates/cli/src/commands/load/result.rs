@@ -10,8 +10,8 @@ use super::{
 };
 use regatta_load::{Plan, Tally};
 use regatta_record::{
-    AnnouncedLosses, CellFinding, FORMAT, Kind, Latency, LoadOperation, LoadResult,
-    LoadThreshold, OperationCounted, Unseen, Verdict, encode_histogram,
+    AnnouncedLosses, CellFinding, FORMAT, Kind, Latency, LoadOperation, LoadResult, LoadThreshold,
+    OperationCounted, Unseen, Verdict, encode_histogram,
 };
 use std::num::NonZeroU32;
 
@@ -169,8 +169,9 @@ mod tests {
 
     #[test]
     fn a_load_fails_if_all_that_was_delivered_may_not_have_been_published() {
-        let judged =
-            |losses, delivered| with_losses(Verdict::new(Kind::ServerBound, "busy"), losses, delivered);
+        let judged = |losses, delivered| {
+            with_losses(Verdict::new(Kind::ServerBound, "busy"), losses, delivered)
+        };
         let none = AnnouncedLosses::default();
         let missed = AnnouncedLosses { gaps: 1, missed: 9, ..none };
         let refused = AnnouncedLosses { not_published: 2, ..none };

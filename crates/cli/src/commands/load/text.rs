@@ -415,8 +415,12 @@ mod tests {
 
     #[test]
     fn refusals_wrong_deliveries_and_several_processes_are_named() {
-        let losses =
-            AnnouncedLosses { not_published: 9, unknown: 2, unknown_deliveries: 5, ..Default::default() };
+        let losses = AnnouncedLosses {
+            not_published: 9,
+            unknown: 2,
+            unknown_deliveries: 5,
+            ..Default::default()
+        };
         let wrong = WrongDeliveries { missing: 4, twice: 3, out_of_order: 2, unsent: 1 };
         let pids = [7, 8, 9];
         let text = printed(&result(serde_json::json!({

@@ -105,8 +105,18 @@ mod tests {
         let [wait, lag, service] = [(); 3].map(|()| histogram.clone());
         let (due, unsent, late, timed_out, lost) = (0, 0, 0, 0, 0);
         let refused = 0;
-        let open =
-            OpenCounted { due, unsent, late, timed_out, lost, refused, wait, lag, service, arrivals };
+        let open = OpenCounted {
+            due,
+            unsent,
+            late,
+            timed_out,
+            lost,
+            refused,
+            wait,
+            lag,
+            service,
+            arrivals,
+        };
         Counted { open_loop: Some(open), ..counted() }
     }
 

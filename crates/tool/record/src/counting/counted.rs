@@ -3,8 +3,8 @@
 //! clock readings, so the clocks of the processes may differ.
 
 use crate::{
-    AcrossCounted, AnnouncedLosses, ArrivalsSeen, Errors, Exchange, FORMAT, Mismatch, Operation, WrongDeliveries,
-    OperationCounted, counting::hdr,
+    AcrossCounted, AnnouncedLosses, ArrivalsSeen, Errors, Exchange, FORMAT, Mismatch, Operation,
+    OperationCounted, WrongDeliveries, counting::hdr,
 };
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};

@@ -74,7 +74,12 @@ impl Hub {
                         Some(Request::Broadcast(asked))
                             if adapter.copy_comes_first() && !talk.inbox.has(asked.id) =>
                         {
-                            self.wrong_delivery(talk, (Wrong::OutOfOrder, COPY_FIRST), text, heard)?;
+                            self.wrong_delivery(
+                                talk,
+                                (Wrong::OutOfOrder, COPY_FIRST),
+                                text,
+                                heard,
+                            )?;
                             true
                         }
                         Some(_) => true,

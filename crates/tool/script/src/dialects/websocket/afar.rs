@@ -275,7 +275,10 @@ mod tests {
         for id in (begin..begin + 40_000).step_by(2) {
             assert_eq!(inbox.take(payload(1, id)), Ok(()));
             assert_eq!(inbox.take(payload(1, id)), Err(DeliveryError::Twice));
-            assert_eq!(inbox.take(payload(1, id - 1)), Err(DeliveryError::OutOfOrder { is_owed: true }));
+            assert_eq!(
+                inbox.take(payload(1, id - 1)),
+                Err(DeliveryError::OutOfOrder { is_owed: true })
+            );
             assert_eq!(inbox.take(payload(2, id - 1)), Ok(()), "of another sender");
         }
         assert!(inbox.later.len() <= MAX_IN_FLIGHT);

@@ -179,7 +179,8 @@ mod tests {
             let last = places + 1;
             let in_order = |roster: &Roster| {
                 roster.check_place(0, Place::First)?;
-                (1..=last).try_for_each(|number| roster.check_place(number, Place::After(number - 1)))
+                (1..=last)
+                    .try_for_each(|number| roster.check_place(number, Place::After(number - 1)))
             };
             let over_a_gap = |roster: &Roster| roster.check_place(1, Place::Behind(last));
             let afterwards = roster(last + 1);
