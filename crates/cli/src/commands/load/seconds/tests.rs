@@ -11,7 +11,7 @@ fn seconds() -> Seconds {
     for (number, requests, errors) in [(0, 1_000, 0), (1, 2_000, 1), (2, 0, 7)] {
         let mut latency = Histogram::new_with_bounds(1, 240_000_000_000, 3).unwrap();
         latency.record_n(1_000_000 * u64::from(number + 1), requests).unwrap();
-        let refused = errors * 2;
+        let refused = if number == 2 { 14 } else { 0 };
         seconds.add(&SecondCounted { number, requests, errors, refused, latency });
     }
     seconds
@@ -99,8 +99,9 @@ fn a_line_has_rate_latency_and_errors() {
     let seconds = seconds();
     assert_eq!(seconds.line(1, 2.5), "    2 s      2,000/s  p50 2.00 ms  p99 2.00 ms  1 error");
     let words = seconds.last_in_words().unwrap();
-    assert_eq!(words, "0/s p50 – p99 – 7 errors");
-    assert_eq!(seconds.line(2, 2.5), "  2.5 s          0/s  p50       –  p99       –  7 errors");
+    assert_eq!(words, "0/s p50 – p99 – 7 errors 14 refused");
+    let last = "  2.5 s          0/s  p50       –  p99       –  7 errors  14 refused";
+    assert_eq!(seconds.line(2, 2.5), last);
 }
 
 #[test]

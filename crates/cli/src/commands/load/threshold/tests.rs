@@ -140,7 +140,7 @@ fn refuses_other_forms_with_a_reason() {
         ("p99>", "expected a number and a unit"),
         ("p99>10", "unit"),
         ("p99>0ms", "above zero"),
-        ("p98>10ms", "p50, p90, p95, p99, p99.9, mean, max, rate, errors, cost"),
+        ("p98>10ms", "p50, p90, p95, p99, p99.9, mean, max, rate, errors, refused, cost"),
         ("p99<10ms", "write it as 'p99>10ms'"),
         ("rate>10k/s", "write it as 'rate<10k/s'"),
         ("rate<0", "requests per second"),
