@@ -43,6 +43,8 @@ fn existing() -> BTreeSet<String> {
     // The broker does not exist: it is away.
     let (_joined, more) = families(&["hub", "--broker", "redis://127.0.0.1:1"]);
     all.extend(more);
+    let (_managed, more) = families(&["hub", "--broker", "redis+sentinel://127.0.0.1:1/one"]);
+    all.extend(more);
     // The node does not exist: it is down.
     for map in [&[][..], &["--map", "cluster"]] {
         let (_shard, more) = families(&[&["shard", "--nodes", "127.0.0.1:1"], map].concat());

@@ -3,7 +3,8 @@
 use super::{
     Server,
     hub::{hub, metric, page},
-    shard::nodes::Node,
+    liar::{Liar, Lie},
+    shard::{nodes::Node, sentinel::Park},
     until, until_within,
 };
 use regatta_testkit::child::run_within;
@@ -23,23 +24,33 @@ pub fn joined_at(model: &str, url: &str, more: &[&str]) -> (Server, SocketAddr) 
     (server, operators)
 }
 
-/// Three hubs and their broker.
-pub struct Hubs {
-    pub broker: Node,
+/// How many hubs are at this server.
+pub fn hubs_at(node: &Node) -> usize {
+    let reply = node.client().say("PUBSUB NUMSUB regatta:moved");
+    let count = reply.lines().last().and_then(|count| count.strip_prefix(':')?.parse().ok());
+    count.unwrap_or_else(|| panic!("{reply}"))
+}
+
+/// Three hubs and their broker: one server, or what Sentinels manage.
+pub struct Hubs<B = Node> {
+    pub broker: B,
     nodes: Vec<(Server, SocketAddr)>,
+    /// Stands between the load and the first hub.
+    liar: Option<Liar>,
 }
 
 /// A load on them.
 #[derive(Clone, Copy)]
 pub struct Shape {
     pub members: u64,
-    /// As of `--rate` and `--duration`.
+    /// As of `--rate`, `--duration` and `--timeout`.
     pub rate: &'static str,
     pub length: &'static str,
+    pub timeout: &'static str,
 }
 
-/// What became of the deliveries.
-#[derive(Debug)]
+/// What became of the deliveries: from the result of the load, except `published`.
+#[derive(Debug, Default)]
 pub struct Outcome {
     /// Broadcasts that the hubs say they have published.
     pub published: u64,
@@ -48,15 +59,55 @@ pub struct Outcome {
     pub missed: u64,
     pub not_published: u64,
     pub unknown: u64,
-    /// Deliveries that the load found wrong: missing without a gap, doubled, altered, or in another order.
-    pub wrong: u64,
+    /// Deliveries of broadcasts that are `unknown`.
+    pub of_unknown: u64,
+    /// Deliveries of published broadcasts by the counts of the hubs, less those that were made or announced as missed by
+    /// the counts of the load.
+    pub unaccounted: i64,
+    /// Deliveries that the load found wrong.
+    pub missing: u64,
+    pub twice: u64,
+    pub out_of_order: u64,
+    pub unsent: u64,
+    /// Other errors of the load: lost connections and the like.
+    pub errors: u64,
 }
 
 impl Hubs {
     pub fn start() -> Hubs {
         let broker = Node::start(&[]);
-        let nodes = (0..3).map(|_| joined("percore", &broker, &[])).collect();
-        Hubs { broker, nodes }
+        let url = format!("redis://{}", broker.addr());
+        Hubs::at(&url, broker)
+    }
+}
+
+impl Hubs<Park> {
+    /// At the master `one` of three Sentinels, which has a replica.
+    pub fn start_at_sentinels() -> Hubs<Park> {
+        let park = Park::start();
+        let url = format!("redis+sentinel://{}/one", park.addresses());
+        Hubs::at(&url, park)
+    }
+
+    /// Waits until all hubs are at the replica, which is the master now.
+    pub fn see_the_failover(&self) {
+        let (park, long) = (&self.broker, Duration::from_secs(60));
+        until_within(long, "a majority knows the new master", || park.know(&park.replica) >= 2);
+        until_within(long, "all hubs are there", || hubs_at(&park.replica) == self.nodes.len());
+        self.see_the_broker(true);
+    }
+}
+
+impl<B> Hubs<B> {
+    fn at(url: &str, broker: B) -> Hubs<B> {
+        let nodes = (0..3).map(|_| joined_at("percore", url, &[])).collect();
+        Hubs { broker, nodes, liar: None }
+    }
+
+    /// One delivery of the first hub will be this lie.
+    pub fn lie(mut self, lie: Lie) -> Hubs<B> {
+        self.liar = Some(Liar::start(self.nodes[0].0.addr, lie));
+        self
     }
 
     /// Waits until all hubs see the broker, or until none does.
@@ -75,19 +126,64 @@ impl Hubs {
         });
     }
 
-    fn sum(&self, name: &str) -> u64 {
+    /// The sum of a metric of all hubs.
+    pub fn sum(&self, name: &str) -> u64 {
         self.nodes.iter().map(|(_, page)| metric(*page, name)).sum()
     }
 
-    /// Loads all hubs in one order, while `fault` is done to the broker. Each delivery is checked by the load. Here its
-    /// counts are compared with those of the hubs.
-    pub fn load(&mut self, shape: Shape, fault: impl FnOnce(&mut Hubs)) -> Outcome {
-        let Shape { members, rate, length } = shape;
-        let urls = self.nodes.iter().map(|(node, _)| format!("ws://{}/ws/red", node.addr));
+    /// The processes of the hubs.
+    pub fn pids(&self) -> Vec<u32> {
+        self.nodes.iter().map(|(server, _)| server.child.id()).collect()
+    }
+
+    /// Loads all hubs in one order, while `fault` is done to the broker. The load checks each delivery, and continues
+    /// after a wrong one, so that it counts all of them.
+    pub fn load(&mut self, shape: Shape, fault: impl FnOnce(&mut Hubs<B>)) -> Outcome {
+        let result = self.result(shape, &[], fault);
+        let of = |path: &str| result.pointer(path).and_then(Value::as_u64).expect("a count");
+        let published = self.results("published");
+        let [deliveries, missed] = ["/operations/0/whole_run", "/announced/missed"].map(of);
+        let of_unknown = of("/announced/unknown_deliveries");
+        let owed = published * shape.members;
+        let errors = result["errors"].as_object().expect("errors by kind").iter();
+        let others = errors.filter(|(kind, _)| *kind != "wrong_reply");
+        let outcome = Outcome {
+            published,
+            deliveries,
+            gaps: of("/announced/gaps"),
+            missed,
+            not_published: of("/announced/not_published"),
+            unknown: of("/announced/unknown"),
+            of_unknown,
+            unaccounted: owed as i64 - (deliveries - of_unknown) as i64 - missed as i64,
+            missing: of("/wrong_deliveries/missing"),
+            twice: of("/wrong_deliveries/twice"),
+            out_of_order: of("/wrong_deliveries/out_of_order"),
+            unsent: of("/wrong_deliveries/unsent"),
+            errors: others.filter_map(|(_, count)| count.as_u64()).sum(),
+        };
+        let of_hubs = (self.results("not_published"), self.results("unknown"));
+        assert_eq!((outcome.not_published, outcome.unknown), of_hubs, "{outcome:?}");
+        outcome
+    }
+
+    /// The result of such a load with more options, as JSON.
+    pub fn result(
+        &mut self,
+        shape: Shape,
+        more: &[&str],
+        fault: impl FnOnce(&mut Hubs<B>),
+    ) -> Value {
+        let Shape { members, rate, length, timeout } = shape;
+        let mut addresses: Vec<SocketAddr> = self.nodes.iter().map(|(node, _)| node.addr).collect();
+        if let Some(liar) = &self.liar {
+            addresses[0] = liar.addr;
+        }
+        let urls = addresses.iter().map(|addr| format!("ws://{addr}/ws/red"));
         let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
         command.arg("load").args(urls).args(["-c", &members.to_string(), "--rate", rate]);
-        command.args(["-d", length, "--one-order", "--allow-gaps", "--timeout", "30s"]);
-        command.args(["--json", "-"]);
+        command.args(["-d", length, "--one-order", "--allow-gaps", "--timeout", timeout]);
+        command.args(["--tolerate", "100%", "--json", "-"]).args(more);
         let ended = thread::scope(|scope| {
             let load = scope.spawn(|| run_within(Duration::from_secs(180), command));
             // Once all members have joined and get messages.
@@ -96,33 +192,43 @@ impl Hubs {
             load.join().expect("the load ends")
         });
         assert_eq!(ended.code(), 0, "{ended:?}");
-        let result: Value = serde_json::from_str(&ended.stdout).expect("a result");
-        let deliveries = result["operations"][0]["whole_run"].as_u64().expect("deliveries");
-        let announced = |name: &str| result["announced"][name].as_u64().expect("a count");
-        let of = |outcome: &str| {
-            self.sum(&format!("regatta_hub_broker_messages_total{{outcome=\"{outcome}\"}}"))
-        };
-        let outcome = Outcome {
-            published: of("published"),
-            deliveries,
-            gaps: announced("gaps"),
-            missed: announced("missed"),
-            not_published: announced("not_published"),
-            unknown: announced("unknown"),
-            wrong: result["errors"]["wrong_reply"].as_u64().expect("a count"),
-        };
-        let of_hubs = (of("not_published"), of("unknown"));
-        assert_eq!((outcome.not_published, outcome.unknown), of_hubs, "{outcome:?}");
-        assert_eq!(outcome.lost(members), 0, "{outcome:?}");
-        let most = (outcome.published + outcome.unknown) * members;
-        assert!(outcome.deliveries + outcome.missed <= most, "{outcome:?}");
-        outcome
+        serde_json::from_str(&ended.stdout).expect("a result")
+    }
+
+    /// The number of results of this kind, by the counts of the hubs.
+    fn results(&self, outcome: &str) -> u64 {
+        self.sum(&format!("regatta_hub_broker_messages_total{{outcome=\"{outcome}\"}}"))
     }
 }
 
 impl Outcome {
-    /// Deliveries of published broadcasts that were neither made nor announced as missed, by the counts of the hubs.
-    pub fn lost(&self, members: u64) -> u64 {
-        (self.published * members).saturating_sub(self.deliveries + self.missed)
+    /// What must be 0 whatever the broker does, with the heads of the columns.
+    pub fn faults(&self) -> [(&'static str, i64); 6] {
+        let count = |n: u64| i64::try_from(n).expect("a count");
+        [
+            ("missing without a gap", count(self.missing)),
+            ("came twice", count(self.twice)),
+            ("in another order", count(self.out_of_order)),
+            ("not published, but came", count(self.unsent)),
+            ("not accounted for", self.unaccounted),
+            ("other errors", count(self.errors)),
+        ]
+    }
+
+    /// Whether all of that is 0.
+    pub fn is_right(&self) -> bool {
+        self.faults().iter().all(|(_, count)| *count == 0)
+    }
+
+    /// The other columns, with their heads.
+    pub fn counts(&self) -> [(&'static str, u64); 6] {
+        [
+            ("deliveries", self.deliveries),
+            ("gaps", self.gaps),
+            ("missed with a gap", self.missed),
+            ("not published", self.not_published),
+            ("unknown", self.unknown),
+            ("deliveries of unknown", self.of_unknown),
+        ]
     }
 }

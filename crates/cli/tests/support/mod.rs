@@ -12,6 +12,7 @@ pub mod hello;
 pub mod hub;
 pub mod hubs;
 pub mod lab;
+pub mod liar;
 pub mod processes;
 pub mod race;
 pub mod serial;

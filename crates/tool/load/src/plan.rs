@@ -505,11 +505,8 @@ impl Plan {
         if self.machines.is_some() {
             return refuse(format!("{what}: not with a load from several machines"));
         }
-        if self.allows_gaps && (self.passing > 0 || self.tolerates.is_some()) {
-            return refuse(
-                "announced losses: not with members that join and leave, or with tolerated errors"
-                    .into(),
-            );
+        if self.allows_gaps && self.passing > 0 {
+            return refuse("announced losses: not with members that join and leave".into());
         }
         Ok(())
     }

@@ -5,7 +5,7 @@
 //! The load is generic over its dialect, so there is no dynamic dispatch while it runs.
 
 use crate::{cursor::Cursor, script::Script, time::Nanos};
-use regatta_record::{AcrossSeen, AnnouncedLosses, Exchange, Operation, Verified};
+use regatta_record::{AcrossSeen, AnnouncedLosses, Exchange, Operation, Verified, WrongDeliveries};
 
 /// A workload compiled for a protocol.
 pub trait Dialect: Sync {
@@ -32,6 +32,10 @@ pub trait Dialect: Sync {
 
     /// Whether the operations beside requests are messages that servers send unsolicited.
     const PUSHES: bool = Self::OPERATIONS.len() > 1;
+
+    /// Whether a reply may be a refusal: right, but its request has not done what it was to do. Refusals are counted
+    /// apart, and have no latency: see [`Dialect::next_refused`].
+    const REFUSES: bool = false;
 
     /// The kinds that this workload causes: [`Dialect::OPERATIONS`], or only requests.
     fn operations(&self) -> &'static [Operation] {
@@ -236,6 +240,14 @@ pub trait Dialect: Sync {
         heard: &mut impl Heard,
     ) -> Result<u32, Box<Exchange>>;
 
+    /// The next refusal among the replies that the last call of [`Dialect::receive`] completed: its index among them,
+    /// ascending. Each is returned once. Only if [`Dialect::REFUSES`].
+    #[inline]
+    fn next_refused(&self, talk: &mut Self::ConnectionState) -> Option<u32> {
+        let _ = talk;
+        None
+    }
+
     /// Resumes after [`Dialect::receive`] found a wrong reply, if errors are tolerated. Returns the
     /// number of received bytes up to the end of that reply. It and the replies before it count as
     /// answered, and the connection continues after them. Returns `None` if the connection is no
@@ -307,6 +319,12 @@ pub trait Dialect: Sync {
         None
     }
 
+    /// The wrong deliveries so far to the connections of this process, by kind. Those that are missing are counted by
+    /// [`Dialect::missing`]. `None`: the server pushes nothing to be counted here.
+    fn wrong_deliveries(&self) -> Option<WrongDeliveries> {
+        None
+    }
+
     /// Verifies what [`Dialect::receive`] could only store, and calls `wrong` for each wrong reply.
     /// Called once per desk after the load has ended, outside of all timed sections; not called if
     /// the load ended early. A dialect that verifies replies one by one does so in random order, and
@@ -368,6 +386,17 @@ pub trait Heard {
     /// of this machine, converted by the offsets that were known before the load. Ignored by default.
     fn heard_from(&mut self, kind: usize, machine: u32, sent_at: i64) {
         let _ = (kind, machine, sent_at);
+    }
+
+    /// Reports a wrong operation, after which the connection is still usable: an unsolicited message that was not
+    /// owed. By default it ends the connection, as any other error of [`Dialect::receive`].
+    ///
+    /// # Errors
+    /// The exchange, which [`Dialect::receive`] must return. Otherwise the error is tolerated and counted, and the
+    /// dialect continues.
+    #[cold]
+    fn wrong(&mut self, exchange: Box<Exchange>) -> Result<(), Box<Exchange>> {
+        Err(exchange)
     }
 }
 

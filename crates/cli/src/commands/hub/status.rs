@@ -86,7 +86,18 @@ fn shown(state: &str, metrics: &str) -> String {
         mib("memory_limit_bytes"),
         number("memory_closed_total"),
     );
-    text + &broker.unwrap_or_default()
+    text + &broker.unwrap_or_default() + &sentinels(metrics).unwrap_or_default()
+}
+
+/// The line about the Sentinels of the broker, if it has some.
+fn sentinels(metrics: &str) -> Option<String> {
+    let age = grouped(value(metrics, "broker_master_age_seconds")?);
+    let up = metrics.lines().filter(|line| line.starts_with("regatta_hub_broker_sentinel_up{"));
+    let (all, answer) = (up.clone().count(), up.filter(|line| line.ends_with(" 1")).count());
+    let switches = value(metrics, "broker_master_switches_total").map_or("?".into(), grouped);
+    Some(format!(
+        "sentinels  {answer} of {all} answer, the master was given {age} s ago, and was another one {switches} times\n"
+    ))
 }
 
 #[cfg(test)]
@@ -112,6 +123,12 @@ mod tests {
         let joined = shown("ready", "regatta_hub_broker_up 1\nregatta_hub_broker_lost_total 2\n");
         let line = "broker     connected, ? messages published, ? not, ? unknown, lost 2 times\n";
         assert!(joined.ends_with(line), "{joined}");
+        let managed = "regatta_hub_broker_up 1\nregatta_hub_broker_sentinel_up{sentinel=\"a:1\"} 1\n\
+            regatta_hub_broker_sentinel_up{sentinel=\"b:1\"} 0\nregatta_hub_broker_master_age_seconds 7\n\
+            regatta_hub_broker_master_switches_total 2\n";
+        let line =
+            "sentinels  1 of 2 answer, the master was given 7 s ago, and was another one 2 times\n";
+        assert!(shown("ready", managed).ends_with(line));
         let apart =
             shown("stopping: x", "regatta_hub_members 1\nregatta_hub_memory_limit_bytes 0\n");
         assert!(apart.contains("members    1, ? since"), "{apart}");

@@ -5,7 +5,6 @@ use crate::output;
 use anyhow::{Context, bail};
 use indicatif::HumanCount;
 use regatta_fleet::{AgentRun, Fleet, FleetRun, Void};
-use regatta_host::UsageWindow;
 use regatta_judge::BUSY;
 use regatta_load::{LoadProcessConfig, Plan, Tally, Watch, run_in_processes};
 use regatta_record::{
@@ -136,11 +135,11 @@ fn of_agent(plan: &Plan, agent: &AgentRun, server: &Server<'_>) -> LoadAgent {
     let unanswered = tally.open_loop.as_ref().map_or(0, |open| open.unanswered());
     let duration_s = tally.window_ns as f64 / 1e9;
     let used_s = (tally.load_cpu_ns - tally.spun_ns) as f64 / 1e9;
-    let spent = server.window.as_ref().and_then(UsageWindow::spent);
+    let spent = server.spent();
     let busy = (duration_s > 0.0).then(|| used_s / duration_s / tally.threads as f64);
     let verdict = match only_receives(plan, agent) {
         true => of_receivers(busy.unwrap_or(0.0)),
-        false => server.judge(plan, tally, spent),
+        false => server.judge(plan, tally, spent.as_ref()),
     };
     LoadAgent {
         name: name.clone(),
@@ -148,7 +147,10 @@ fn of_agent(plan: &Plan, agent: &AgentRun, server: &Server<'_>) -> LoadAgent {
         threads: tally.threads as u32,
         processes: parts.len() as u32,
         connections: *connections,
-        requests: tally.open_loop.as_ref().map_or(tally.requests, |open| open.due - unanswered),
+        requests: tally
+            .open_loop
+            .as_ref()
+            .map_or(tally.requests, |open| open.due - unanswered - open.refused),
         errors: tally.errors,
         rate_per_s: if duration_s > 0.0 { tally.requests as f64 / duration_s } else { 0.0 },
         latency_ns: Latency::of_censored(&tally.histogram, unanswered),

@@ -196,16 +196,17 @@ pub struct LoadArgs {
     #[arg(long, conflicts_with_all = ["slow", "on"])]
     pub one_order: bool,
     /// Of a hub with a broker: count what it announces as lost, instead of failing: a gap, and broadcasts
-    /// whose result says that they are not published, or that this is not known. A delivery that is missing
-    /// without an announcement is still an error
-    #[arg(long, conflicts_with_all = ["slow", "on", "passing", "tolerate", "adapter"])]
+    /// whose result says that they are not published, or that this is not known. These are in no rate and no
+    /// latency. A delivery that is missing without an announcement is still an error
+    #[arg(long, conflicts_with_all = ["slow", "on", "passing", "adapter"])]
     pub allow_gaps: bool,
     /// Request headers of hello and hash: varied as those of real users (default), or identical
     #[arg(long, value_name = "varied|identical", requires = "workload")]
     pub heads: Option<Heads>,
-    /// Also measure the process PID and its descendants
-    #[arg(long, value_name = "PID")]
-    pub pid: Option<u32>,
+    /// Also measure the process PID and its descendants. With several servers, name one process of each
+    /// (repeat, or separate by commas); more of them are added, e.g. that of a broker
+    #[arg(long, value_name = "PID", value_delimiter = ',')]
+    pub pid: Vec<u32>,
     /// Pin the load threads to these CPUs
     #[arg(long, value_name = "CPUS", value_delimiter = ',')]
     pub cpus: Vec<u32>,
@@ -220,7 +221,7 @@ pub struct LoadArgs {
     /// Fail with exit status 1 if a figure is beyond its limit (repeatable). Quote it, because the
     /// shell interprets > and <: 'p99>10ms' (p50, p90, p95, p99, p99.9, mean or max; of a hub, of its
     /// deliveries), 'across-p99>10ms' (of a hub, deliveries between machines of --on), 'rate<10k/s',
-    /// 'errors>10', 'errors>0.1%', or with --pid 'cost>5us' (server CPU per request; of a hub, per
+    /// 'errors>10', 'errors>0.1%', with --allow-gaps 'refused>0.1%', or with --pid 'cost>5us' (server CPU per request; of a hub, per
     /// delivery). p99=10ms means 'p99>10ms', and rate=10k means 'rate<10k'. A
     /// figure that is void or not known fails too. A limit of errors above 0 implies --tolerate
     #[arg(long, value_parser = threshold, value_name = "'FIGURE>LIMIT'", conflicts_with = "slow")]

@@ -8,9 +8,9 @@ use rustix::{
 use std::collections::BTreeSet;
 
 /// Whether the load's `cpus` are given, are enough for one per thread, and none is known to be one on
-/// which the process `pid` may run.
-pub fn are_own(cpus: &[u32], threads: usize, pid: Option<u32>) -> bool {
-    !cpus.is_empty() && are_enough(cpus, threads) && shared(cpus, pid).is_none()
+/// which one of the processes `pids` may run.
+pub fn are_own(cpus: &[u32], threads: usize, pids: &[u32]) -> bool {
+    !cpus.is_empty() && are_enough(cpus, threads) && shared(cpus, pids).is_none()
 }
 
 /// Returns an error if this process may not run on one of these CPUs.
@@ -24,7 +24,7 @@ pub fn check_allowed(cpus: &[u32]) -> anyhow::Result<()> {
 
 /// Returns an error if polling is known to take a CPU from the server or from another load thread.
 /// Without `cpus`, the load may run on every CPU of this process.
-pub fn check_busy_poll(cpus: &[u32], threads: usize, pid: Option<u32>) -> anyhow::Result<()> {
+pub fn check_busy_poll(cpus: &[u32], threads: usize, pids: &[u32]) -> anyhow::Result<()> {
     let anywhere = || allowed(None).unwrap_or_default();
     let cpus = &if cpus.is_empty() { anywhere() } else { cpus.to_vec() };
     if !are_enough(cpus, threads) {
@@ -33,9 +33,9 @@ pub fn check_busy_poll(cpus: &[u32], threads: usize, pid: Option<u32>) -> anyhow
              {cpus:?}: use more --cpus or fewer --threads"
         );
     }
-    if let Some(cpu) = shared(cpus, pid) {
+    if let Some((cpu, pid)) = shared(cpus, pids) {
         bail!(
-            "--busy-poll would take CPU {cpu} from the process of --pid, which may run there: use \
+            "--busy-poll would take CPU {cpu} from the process of --pid {pid}, which may run there: use \
              other --cpus for the load, and pin the server to its own CPUs, e.g. with taskset"
         );
     }
@@ -46,10 +46,12 @@ fn are_enough(cpus: &[u32], threads: usize) -> bool {
     cpus.iter().collect::<BTreeSet<_>>().len() >= threads
 }
 
-/// The first of `cpus` on which the process `pid` may run, too.
-fn shared(cpus: &[u32], pid: Option<u32>) -> Option<u32> {
-    let server = allowed(Some(Pid::from_raw(pid?.try_into().ok()?)?))?;
-    cpus.iter().copied().find(|cpu| server.contains(cpu))
+/// The first of `cpus` on which one of the processes `pids` may run, too, and that process.
+fn shared(cpus: &[u32], pids: &[u32]) -> Option<(u32, u32)> {
+    pids.iter().find_map(|&pid| {
+        let server = allowed(Some(Pid::from_raw(pid.try_into().ok()?)?))?;
+        cpus.iter().copied().find(|cpu| server.contains(cpu)).map(|cpu| (cpu, pid))
+    })
 }
 
 /// CPUs on which the process `pid` may run; `None` is this process.

@@ -20,7 +20,7 @@ pub use args::LoadArgs;
 pub use on::{On, connect};
 
 use crate::{exit::Outcome, interrupt, output};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use plan::plan;
 use progress::Live;
 use regatta_host::{Meter, ObservedProcesses, UsageWindow};
@@ -58,20 +58,15 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Outcome> {
         }
         fleet => fleet?,
     };
-    let observed = args.pid.map(ObservedProcesses::tree);
-    if let Some(observed) = &observed {
-        let pid = args.pid.unwrap_or_default();
-        observed.usage().with_context(|| format!("cannot observe process {pid}"))?;
-    }
-    let cpus = observed.as_ref().and_then(ObservedProcesses::cpus).unwrap_or(1);
-    let may_share = |observed: &ObservedProcesses| observed.may_run_on(&args.cpus);
-    let shares = fleet.is_none() && observed.as_ref().is_some_and(may_share);
+    let observed = observe(&args.pid)?;
+    let cpus = ObservedProcesses::cpus_of(&observed).unwrap_or(1);
+    let shares = fleet.is_none() && observed.iter().any(|one| one.may_run_on(&args.cpus));
     let mut settler = args.settle.map(Settler::new);
-    let meter = || Meter::of(observed.iter().cloned().collect());
+    let meter = || Meter::of(observed.clone());
     let seeing = settler.as_mut().map(|settler| WarmUpObserver::new(settler, meter()));
-    let window = observed.clone().map(UsageWindow::of);
+    let windows = observed.iter().cloned().map(UsageWindow::of).collect();
     let by_agents = fleet.is_some();
-    let mut server = Server { window, cpus, shares, by_agents, seeing };
+    let mut server = Server { windows, cpus, shares, by_agents, seeing };
     let mut live = Live::new(Seconds::new(args.hdr_log.is_some()));
     let mut progress = |progress: &Progress| live.show(progress);
     let watch = Watch { observer: &mut server, progress: &mut progress, stop: &stop };
@@ -104,6 +99,22 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Outcome> {
         });
     }
     Ok(outcome(tally.interrupted, &result))
+}
+
+/// The processes of the server, each with its descendants.
+fn observe(pids: &[u32]) -> anyhow::Result<Vec<ObservedProcesses>> {
+    let observed: Vec<_> = pids.iter().map(|pid| ObservedProcesses::tree(*pid)).collect();
+    for (pid, one) in pids.iter().zip(&observed) {
+        one.usage().with_context(|| format!("cannot observe process {pid}"))?;
+        let own = one.pids();
+        if let Some(inner) = pids.iter().find(|inner| *inner != pid && own.contains(inner)) {
+            bail!(
+                "--pid {inner} is a descendant of process {pid}, so it would be measured twice: name only one \
+                 of them"
+            );
+        }
+    }
+    Ok(observed)
 }
 
 /// Writes the files that were asked for.

@@ -12,7 +12,8 @@ const UNANSWERED: f64 = 0.01;
 pub fn fill(result: &mut LoadResult, tally: &Tally) {
     let Some(open) = &tally.open_loop else { return };
     let beyond = open.unanswered();
-    result.requests = open.due - beyond;
+    result.requests = open.due - beyond - open.refused;
+    result.refused = open.refused;
     result.unsent = open.unsent;
     result.late = open.late;
     result.latency_ns = Latency::of_censored(&tally.histogram, beyond);
@@ -23,8 +24,8 @@ pub fn fill(result: &mut LoadResult, tally: &Tally) {
     result.open_loop = Some(open.to_record());
 }
 
-/// Whether at least 99% of the requests that were due were sent and answered, or lost to errors that
-/// are reported separately; of each stage, if there are stages. True without a rate.
+/// Whether at least 99% of the requests that were due were sent and answered, or refused, or lost to errors:
+/// both are reported separately; of each stage, if there are stages. True without a rate.
 pub fn rate_was_reached(result: &LoadResult) -> bool {
     let of_stages = result.stages.iter().map(|stage| &stage.open_loop);
     result.open_loop.iter().chain(of_stages).all(was_reached)
@@ -43,6 +44,7 @@ pub fn rate(asked: u32, arrivals: Arrivals, open: &OpenLoop, result: &LoadResult
         (open.unsent, "were never sent"),
         (open.timed_out, "timed out"),
         (open.lost, "were lost"),
+        (open.refused, "were refused"),
         (open.late, "were sent more than 1 ms late"),
     ] {
         if n > 0 {

@@ -38,10 +38,18 @@ fn verified(workload: Workload, verify: bool) -> anyhow::Result<Workload> {
 
 /// Refuses thresholds of figures that this load cannot have.
 fn check_thresholds(args: &LoadArgs) -> anyhow::Result<()> {
-    if args.pid.is_none()
+    if args.pid.is_empty()
         && let Some(threshold) = args.fail_if.iter().find(|threshold| threshold.needs_cost())
     {
         bail!("--fail-if '{threshold}' needs the cost of a server: name its process with --pid");
+    }
+    if !args.allow_gaps
+        && let Some(threshold) = args.fail_if.iter().find(|threshold| threshold.is_of_refusals())
+    {
+        bail!(
+            "--fail-if '{threshold}' is about broadcasts that a hub refuses, which is an error without \
+             --allow-gaps: add --allow-gaps"
+        );
     }
     if args.on.len() < 2
         && let Some(threshold) = args.fail_if.iter().find(|threshold| threshold.is_of_whole())
@@ -54,9 +62,26 @@ fn check_thresholds(args: &LoadArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Checks that each server has a process of its own to observe, if any is observed: the cost of some of them would
+/// be taken for that of all.
+fn check_pids(args: &LoadArgs) -> anyhow::Result<()> {
+    let (pids, servers) = (args.pid.len(), args.nodes.len() + 1);
+    if (1..servers).contains(&pids) {
+        bail!(
+            "{servers} servers, but {pids} --pid: name a process of each, e.g. --pid 71,72; more of them, \
+             e.g. of their broker, are added"
+        );
+    }
+    match args.pid.iter().enumerate().find(|(nth, pid)| args.pid[..*nth].contains(pid)) {
+        Some((_, pid)) => bail!("--pid {pid} is given twice: name each process once"),
+        None => Ok(()),
+    }
+}
+
 /// Builds the plan, and checks the options against each other.
 pub fn plan(args: &LoadArgs, processes: &LoadProcessConfig) -> anyhow::Result<Plan> {
     check_thresholds(args)?;
+    check_pids(args)?;
     cpus::check_allowed(&args.cpus)?;
     let target = url::Target::at(&args.url, args.workload.as_ref(), &args.connect)?;
     let target = args.http.applied(target, args.workload.as_ref())?;
@@ -121,9 +146,9 @@ pub fn plan(args: &LoadArgs, processes: &LoadProcessConfig) -> anyhow::Result<Pl
         bail!("--verify runs in one load process; use fewer connections or remove --processes");
     }
     if args.busy_poll {
-        cpus::check_busy_poll(&args.cpus, split.threads, args.pid)?;
+        cpus::check_busy_poll(&args.cpus, split.threads, &args.pid)?;
     }
-    let own_cpus = cpus::are_own(&args.cpus, split.threads, args.pid);
+    let own_cpus = cpus::are_own(&args.cpus, split.threads, &args.pid);
     let spin = if own_cpus { Plan::SPIN } else { Duration::ZERO };
     Ok(Plan { spin, threads: split.threads, ..plan })
 }

@@ -8,11 +8,10 @@ use super::{
     stages,
     threshold::{Figures, Threshold},
 };
-use regatta_host::UsageWindow;
 use regatta_load::{Plan, Tally};
 use regatta_record::{
-    AnnouncedLosses, CellFinding, FORMAT, Figure, Kind, Latency, LoadOperation, LoadResult,
-    LoadThreshold, OperationCounted, Unseen, Verdict, encode_histogram,
+    AnnouncedLosses, CellFinding, FORMAT, Kind, Latency, LoadOperation, LoadResult, LoadThreshold,
+    OperationCounted, Unseen, Verdict, encode_histogram,
 };
 use std::num::NonZeroU32;
 
@@ -44,12 +43,13 @@ pub fn result(
     let cost_per = plan.workload.cost_per();
     let operations = tally.count_of(&cost_per);
     let each = |ns: u64| (operations > 0).then(|| ns as f64 / operations as f64);
-    let spent = server.window.as_ref().and_then(UsageWindow::spent);
+    let spent = server.spent();
     let unanswered = tally.open_loop.as_ref().map_or(0, |open| open.unanswered());
     let of_kind = |one| operation(one, duration_s, unanswered);
     let mut result = LoadResult {
         format: FORMAT,
         requests: tally.requests,
+        refused: tally.refused,
         errors: tally.errors,
         statuses: tally.statuses.clone(),
         tolerated: args.tolerated(),
@@ -79,16 +79,18 @@ pub fn result(
         operations: tally.operations.iter().map(of_kind).collect(),
         cost_per,
         load_cpu_ns_per_request: each(tally.load_cpu_ns - tally.spun_ns),
-        server_cpu_ns_per_request: spent.and_then(|spent| each(spent.cpu_ns)),
-        server_unseen: spent.map(|spent| spent.unseen),
+        server_cpu_ns_per_request: spent.as_ref().and_then(|spent| each(spent.cpu_ns)),
+        server_pids: args.pid.clone(),
+        server_unseen: spent.as_ref().map(|spent| spent.unseen),
         first_wrong: tally.first_wrong.clone(),
         first_unfinished: tally.first_unfinished.clone(),
         settling: None,
         verified: tally.verified,
         announced: tally.announced,
+        wrong_deliveries: tally.wrong_deliveries,
         thresholds: Vec::new(),
         stages: stages::results(plan, tally, server),
-        verdict: server.judge(plan, tally, spent),
+        verdict: server.judge(plan, tally, spent.as_ref()),
         histogram: encode_histogram(&tally.histogram),
     };
     open::fill(&mut result, tally);
@@ -98,34 +100,21 @@ pub fn result(
         let delivered =
             tally.operations.iter().find(|one| one.operation.name == result.cost_per.name);
         let delivered = delivered.map_or(0, |one| one.whole_run);
-        result.verdict = with_losses(result.verdict, losses, delivered, tally.replies);
+        result.verdict = with_losses(result.verdict, losses, delivered);
     }
     result.thresholds = thresholds(&args.fail_if, plan, tally, &result);
     result
 }
 
-/// Adds what the announced losses of a hub mean for this number of deliveries and results: without any delivery the
-/// load has failed; and results that refuse are among the requests, so more than 1 in 1,000 void rate and latency.
-fn with_losses(
-    mut verdict: Verdict,
-    losses: AnnouncedLosses,
-    delivered: u64,
-    results: u64,
-) -> Verdict {
-    let refused = losses.not_published + losses.unknown;
-    if delivered == 0 && losses.missed + refused > 0 {
-        let why = "nothing was delivered: the server announced all broadcasts as lost";
-        let finding = CellFinding::new(Kind::Failed, why.to_owned());
-        return agents::with(verdict, finding, Kind::Failed.voids());
+/// Adds what the announced losses of a hub mean for this number of deliveries: without any delivery of a broadcast
+/// that is known to be published, the load has failed.
+fn with_losses(verdict: Verdict, losses: AnnouncedLosses, delivered: u64) -> Verdict {
+    if delivered > losses.unknown_deliveries || losses.missed + losses.refused() == 0 {
+        return verdict;
     }
-    if refused.saturating_mul(1_000) > results {
-        for figure in [Figure::Rate, Figure::Latency] {
-            if !verdict.voids(figure) {
-                verdict.void.push(figure);
-            }
-        }
-    }
-    verdict
+    let why = "nothing was delivered: the server announced all broadcasts as lost";
+    let finding = CellFinding::new(Kind::Failed, why.to_owned());
+    agents::with(verdict, finding, Kind::Failed.voids())
 }
 
 /// Compares the result with the thresholds.
@@ -154,6 +143,7 @@ fn thresholds(
         rate_per_s: result.rate_per_s,
         errors,
         requests: errors + tally.replies,
+        refused: tally.announced.map_or(0, AnnouncedLosses::refused),
         cost_ns: result.server_cpu_ns_per_request,
         cost_is_least: matches!(result.server_unseen, Some(Unseen::Unbounded)),
         verdict: &result.verdict,
@@ -178,9 +168,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn losses_that_are_announced_fail_or_void_a_load() {
+    fn a_load_fails_if_all_that_was_delivered_may_not_have_been_published() {
         let judged = |losses, delivered| {
-            with_losses(Verdict::new(Kind::ServerBound, "busy"), losses, delivered, 1_000)
+            with_losses(Verdict::new(Kind::ServerBound, "busy"), losses, delivered)
         };
         let none = AnnouncedLosses::default();
         let missed = AnnouncedLosses { gaps: 1, missed: 9, ..none };
@@ -191,11 +181,9 @@ mod tests {
             assert!(verdict.because().contains("nothing was delivered"), "{verdict:?}");
             assert_eq!(judged(losses, 1).kind(), Kind::ServerBound);
         }
-        for (losses, voids) in [(none, false), (missed, false), (refused, true)] {
-            for figure in [Figure::Rate, Figure::Latency] {
-                assert_eq!(judged(losses, 500).voids(figure), voids, "{losses:?}");
-            }
-        }
+        let unknown = AnnouncedLosses { unknown: 3, unknown_deliveries: 9, ..none };
+        assert_eq!(judged(unknown, 9).kind(), Kind::Failed, "all may be of another broadcast");
+        assert_eq!(judged(unknown, 10).kind(), Kind::ServerBound);
         assert_eq!(judged(none, 0).kind(), Kind::ServerBound, "nothing was owed");
     }
 }

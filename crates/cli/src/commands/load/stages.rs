@@ -2,7 +2,7 @@
 
 use super::{open, server::Server, threshold::Figures};
 use indicatif::HumanCount;
-use regatta_host::{Spent, UsageWindow};
+use regatta_host::Spent;
 use regatta_load::{Plan, Tally};
 use regatta_record::{
     Figure, Kind, Latency, LoadStage, OpenLoop, Unseen, Verdict, encode_histogram,
@@ -10,13 +10,12 @@ use regatta_record::{
 
 /// The result of each stage of the window that began.
 pub fn results(plan: &Plan, tally: &Tally, server: &Server<'_>) -> Vec<LoadStage> {
-    let laps = server.window.as_ref().map_or(&[][..], UsageWindow::spent_in_laps);
-    // A run that ended early has fewer readings: its last stage ended with the window.
-    let spent = laps.iter().map(Option::as_ref).chain(std::iter::repeat(None));
-    let each = tally.stages.iter().zip(&plan.stages).zip(spent).enumerate();
-    each.map(|(number, ((tally, asked), spent))| {
-        let verdict = server.judge(&plan.stage(number), tally, spent);
-        of_stage(number as u32 + 1, asked.rate.get(), tally, spent, verdict)
+    let each = tally.stages.iter().zip(&plan.stages).enumerate();
+    each.map(|(number, (tally, asked))| {
+        // A run that ended early has fewer readings: its last stage ended with the window.
+        let spent = server.spent_in_stage(number);
+        let verdict = server.judge(&plan.stage(number), tally, spent.as_ref());
+        of_stage(number as u32 + 1, asked.rate.get(), tally, spent.as_ref(), verdict)
     })
     .collect()
 }
@@ -35,7 +34,7 @@ fn of_stage(
         number,
         duration_s,
         target_rate_per_s: rate,
-        requests: open.due - open.unanswered(),
+        requests: open.due - open.unanswered() - open.refused,
         rate_per_s: if duration_s > 0.0 { tally.requests as f64 / duration_s } else { 0.0 },
         latency_ns: Latency::of_censored(&tally.histogram, open.unanswered()),
         open_loop: open.to_record(),
@@ -59,7 +58,8 @@ pub fn figures<'a>(stage: &'a LoadStage, tally: &Tally) -> Figures<'a> {
         unanswered: errors,
         rate_per_s: stage.rate_per_s,
         errors,
-        requests: open.due,
+        requests: open.due - open.refused,
+        refused: open.refused,
         cost_ns: stage.server_cpu_ns_per_request,
         cost_is_least: matches!(stage.server_unseen, Some(Unseen::Unbounded)),
         verdict: &stage.verdict,

@@ -8,7 +8,7 @@ use super::{
 use indicatif::HumanCount;
 use regatta_record::{
     AnnouncedLosses, Burst, Figure, Latency, LoadOperation, LoadResult, TlsSpoken, Unseen,
-    Verified, decode_histogram,
+    Verified, WrongDeliveries, decode_histogram,
 };
 use regatta_report::{chart, warm_up_in_words};
 use std::{collections::BTreeMap, fmt::Write};
@@ -49,6 +49,10 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
             ),
         },
     );
+    if result.refused > 0 {
+        let refused = HumanCount(result.refused);
+        line("refused", format!("{refused} requests, which are in no rate and no latency"));
+    }
     if !result.statuses.is_empty() {
         line("statuses", statuses(&result.statuses));
     }
@@ -115,7 +119,8 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
     };
     let server = result.server_cpu_ns_per_request;
     let cost = format!("{}{at_least}", cpu(server));
-    line("server CPU", if server.is_some() { voided(Figure::Cost, cost) } else { cost });
+    let cost = if server.is_some() { voided(Figure::Cost, cost) } else { cost };
+    line("server CPU", format!("{cost}{}", processes_in_words(&result.server_pids)));
     line("load CPU", cpu(result.load_cpu_ns_per_request));
     let errors: Vec<String> = result
         .errors
@@ -137,11 +142,14 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
     if let Some(announced) = result.announced {
         losses_in_words(announced).into_iter().for_each(|words| line("announced", words));
     }
+    if let Some(wrong) = result.wrong_deliveries.filter(|wrong| *wrong != Default::default()) {
+        line("wrong", wrong_in_words(wrong));
+    }
     for threshold in threshold::lines(&args.fail_if, &result.thresholds) {
         line("fail if", threshold);
     }
     let (kind, because) = (result.verdict.kind().name(), result.verdict.because());
-    line("verdict", format!("{kind}: {because}{}", lost_share(result)));
+    line("verdict", format!("{kind}: {because}{}{}", lost_share(result), refused_share(result)));
     if let Some(wrong) = result.first_wrong.as_ref().or(result.first_unfinished.as_ref()) {
         line("  sent", wrong.sent.clone());
         line("  expected", wrong.expected.clone());
@@ -195,16 +203,45 @@ fn verified_in_words(Verified { operations, keys, beyond }: Verified) -> String 
 
 /// The share of the owed deliveries that the server announced as lost, to follow the verdict. Empty: none.
 fn lost_share(result: &LoadResult) -> String {
-    let missed = result.announced.map_or(0, |losses| losses.missed);
-    if missed == 0 {
-        return String::new();
-    }
+    let losses = result.announced.unwrap_or_default();
     let of = |one: &&LoadOperation| one.operation.name == result.cost_per.name;
     let delivered = result.operations.iter().find(of).map_or(0, |one| one.whole_run);
-    match 100.0 * missed as f64 / (missed as f64 + delivered as f64) {
-        share if share < 0.01 => "; less than 0.01% of the deliveries announced as lost".into(),
-        share => format!("; {share:.2}% of the deliveries announced as lost"),
+    let delivered = delivered.saturating_sub(losses.unknown_deliveries);
+    share_in_words(losses.missed, delivered, "the deliveries announced as lost")
+}
+
+/// The share of the requests that the server refused, to follow the verdict. Empty: none.
+fn refused_share(result: &LoadResult) -> String {
+    share_in_words(result.refused, result.requests, "the requests refused")
+}
+
+/// The share of a part in itself and the rest. Empty: there is no such part.
+fn share_in_words(part: u64, rest: u64, what: &str) -> String {
+    if part == 0 {
+        return String::new();
     }
+    match 100.0 * part as f64 / (part as f64 + rest as f64) {
+        share if share < 0.01 => format!("; less than 0.01% of {what}"),
+        share => format!("; {share:.2}% of {what}"),
+    }
+}
+
+/// Which processes were observed, if several were named.
+fn processes_in_words(pids: &[u32]) -> String {
+    let Some((last, first @ [_, ..])) = pids.split_last() else { return String::new() };
+    let first: Vec<String> = first.iter().map(u32::to_string).collect();
+    format!(", of processes {} and {last} with their descendants", first.join(", "))
+}
+
+/// Wrong deliveries, by kind.
+fn wrong_in_words(wrong: WrongDeliveries) -> String {
+    let WrongDeliveries { missing, twice, out_of_order, unsent } = wrong;
+    let [missing, twice, out_of_order, unsent] =
+        [missing, twice, out_of_order, unsent].map(HumanCount);
+    format!(
+        "deliveries: {missing} missing without an announcement, {twice} that came before, {out_of_order} in \
+         another order, {unsent} that were not published"
+    )
 }
 
 /// What the server announced as lost.
@@ -212,13 +249,13 @@ fn losses_in_words(losses: AnnouncedLosses) -> Vec<String> {
     if losses == AnnouncedLosses::default() {
         return vec!["no losses".into()];
     }
-    let AnnouncedLosses { gaps, missed, not_published, unknown } = losses;
-    let [gaps, missed, not_published, unknown] =
-        [gaps, missed, not_published, unknown].map(HumanCount);
+    let AnnouncedLosses { gaps, missed, not_published, unknown, unknown_deliveries } = losses;
+    let [gaps, missed, not_published, unknown, of_unknown] =
+        [gaps, missed, not_published, unknown, unknown_deliveries].map(HumanCount);
     vec![
         format!("{gaps} gaps; {missed} deliveries missed before them"),
         format!("{not_published} broadcasts not published; {unknown} perhaps not published"),
-        "results that say so are among the requests and in their latency".into(),
+        format!("{of_unknown} of the deliveries are of the latter"),
     ]
 }
 
@@ -366,7 +403,7 @@ mod tests {
 
     #[test]
     fn the_verdict_names_the_share_of_announced_losses() {
-        let losses = |missed| AnnouncedLosses { gaps: 1, missed, not_published: 0, unknown: 0 };
+        let losses = |missed| AnnouncedLosses { gaps: 1, missed, ..AnnouncedLosses::default() };
         let ends = |missed, end: &str| {
             let text = printed(&result(serde_json::json!({ "announced": losses(missed) })));
             let line = text.lines().find(|line| line.trim_start().starts_with("verdict"));
@@ -374,6 +411,35 @@ mod tests {
         };
         ends(0, "busy");
         ends(7, "busy; 100.00% of the deliveries announced as lost");
+    }
+
+    #[test]
+    fn refusals_wrong_deliveries_and_several_processes_are_named() {
+        let losses = AnnouncedLosses {
+            not_published: 9,
+            unknown: 2,
+            unknown_deliveries: 5,
+            ..Default::default()
+        };
+        let wrong = WrongDeliveries { missing: 4, twice: 3, out_of_order: 2, unsent: 1 };
+        let pids = [7, 8, 9];
+        let text = printed(&result(serde_json::json!({
+            "refused": 10, "announced": losses, "wrong_deliveries": wrong, "server_pids": pids,
+        })));
+        for line in [
+            "refused     10 requests, which are in no rate and no latency",
+            "announced   9 broadcasts not published; 2 perhaps not published",
+            "announced   5 of the deliveries are of the latter",
+            "wrong       deliveries: 4 missing without an announcement, 3 that came before, 2 in another order, \
+             1 that were not published",
+            "server CPU  2.50 µs/request, of processes 7, 8 and 9 with their descendants",
+            "verdict     server-bound: busy; 0.99% of the requests refused",
+        ] {
+            assert!(text.lines().any(|one| one == line), "{line}:\n{text}");
+        }
+        let text = printed(&result(serde_json::json!({ "server_pids": [7] })));
+        assert!(text.contains("\nserver CPU  2.50 µs/request\n"), "{text}");
+        assert!(!text.contains("refused") && !text.contains("wrong"), "{text}");
     }
 
     fn printed(result: &LoadResult) -> String {

@@ -26,6 +26,10 @@ enum Metric {
     Errors,
     /// The share of requests with an error.
     ErrorShare,
+    /// A number of refusals.
+    Refused,
+    /// The share of requests that were refused.
+    RefusedShare,
     /// Server CPU per request.
     Cost,
 }
@@ -63,8 +67,10 @@ pub struct Figures<'a> {
     pub rate_per_s: f64,
     /// Wrong or missing replies, failed connections, and scheduled requests that were not sent.
     pub errors: u64,
-    /// Requests that these errors are a share of, including the failed ones.
+    /// Requests that these errors are a share of, including the failed ones, without the refused ones.
     pub requests: u64,
+    /// Requests that the server refused, as it may.
+    pub refused: u64,
     /// Server CPU per request in nanoseconds, if it was measured.
     pub cost_ns: Option<f64>,
     /// Whether that cost is only a lower bound.
@@ -88,6 +94,7 @@ pub fn threshold(text: &str) -> Result<Threshold, String> {
     })?;
     let metric = match metric {
         Metric::Errors if value.ends_with('%') => Metric::ErrorShare,
+        Metric::Refused if value.ends_with('%') => Metric::RefusedShare,
         metric => metric,
     };
     let sign = if metric == Metric::Rate { '<' } else { '>' };
@@ -115,6 +122,7 @@ fn metric(name: &str) -> Option<Metric> {
         "max" => Metric::Max,
         "rate" => Metric::Rate,
         "errors" => Metric::Errors,
+        "refused" => Metric::Refused,
         "cost" => Metric::Cost,
         _ => Metric::Percentile(percentile(name)?),
     })
@@ -122,7 +130,7 @@ fn metric(name: &str) -> Option<Metric> {
 
 fn names() -> Vec<&'static str> {
     let percentiles = Percentile::ALL.iter().map(|percentile| percentile.name());
-    percentiles.chain(["mean", "max", "rate", "errors", "cost", "across-pN"]).collect()
+    percentiles.chain(["mean", "max", "rate", "errors", "refused", "cost", "across-pN"]).collect()
 }
 
 /// The message for a figure without a limit: an unquoted `>` reached the shell, not this program.
@@ -139,11 +147,11 @@ fn parse(metric: Metric, value: &str) -> Result<f64, String> {
             limit(value).map(|time| time.as_nanos() as f64)
         }
         Metric::Rate => rate(value).map(|rate| f64::from(rate.get())),
-        Metric::Errors if value == "0" => Ok(0.0),
-        Metric::Errors => count(value)
+        Metric::Errors | Metric::Refused if value == "0" => Ok(0.0),
+        Metric::Errors | Metric::Refused => count(value)
             .map(|count| count as f64)
-            .map_err(|_| "expected a number or a share of errors, e.g. 0, 10 or 0.1%".to_owned()),
-        Metric::ErrorShare => {
+            .map_err(|_| "expected a number or a share, e.g. 0, 10 or 0.1%".to_owned()),
+        Metric::ErrorShare | Metric::RefusedShare => {
             let number = value.trim_end_matches('%').trim_end().parse::<f64>().ok();
             let number = number.filter(|n| (0.0..=100.0).contains(n));
             number.map(|n| n / 100.0).ok_or_else(|| "expected 0% to 100%, e.g. 0.1%".to_owned())
@@ -163,9 +171,14 @@ impl Threshold {
         }
     }
 
-    /// Whether it limits errors.
+    /// Whether it limits errors or refusals, which occur outside the stages of a load, too.
     pub fn is_of_errors(&self) -> bool {
-        matches!(self.metric, Metric::Errors | Metric::ErrorShare)
+        matches!(self.metric, Metric::Errors | Metric::ErrorShare) || self.is_of_refusals()
+    }
+
+    /// Whether it limits refusals.
+    pub fn is_of_refusals(&self) -> bool {
+        matches!(self.metric, Metric::Refused | Metric::RefusedShare)
     }
 
     /// Whether it is compared with the whole load only, and not with its stages.
@@ -219,7 +232,8 @@ impl Threshold {
 
     /// The figure, in the unit of the limit; `None` if it is not known.
     fn value(&self, figures: &Figures<'_>) -> Option<f64> {
-        let Figures { latency, unanswered, errors, requests, .. } = figures;
+        let Figures { latency, unanswered, errors, requests, refused, .. } = figures;
+        let share = |part: u64, all: u64| (all > 0).then(|| part as f64 / all as f64);
         match self.metric {
             Metric::Percentile(percentile) => percentile.pooled(latency).map(|ns| ns as f64),
             // The highest value that is possible by the clocks.
@@ -232,7 +246,9 @@ impl Threshold {
             Metric::Max => latency.max.map(|ns| ns as f64),
             Metric::Rate => Some(figures.rate_per_s),
             Metric::Errors => Some(*errors as f64),
-            Metric::ErrorShare => (*requests > 0).then(|| *errors as f64 / *requests as f64),
+            Metric::ErrorShare => share(*errors, *requests),
+            Metric::Refused => Some(*refused as f64),
+            Metric::RefusedShare => share(*refused, *requests + *refused),
             Metric::Cost => figures.cost_ns,
         }
     }
@@ -245,7 +261,7 @@ impl Threshold {
             }
             Metric::Rate => Some(Figure::Rate),
             Metric::Cost => Some(Figure::Cost),
-            Metric::Errors | Metric::ErrorShare => None,
+            Metric::Errors | Metric::ErrorShare | Metric::Refused | Metric::RefusedShare => None,
         }
     }
 
@@ -290,8 +306,10 @@ impl Threshold {
             | Metric::Max
             | Metric::Cost => regatta_report::time(value),
             Metric::Rate => format!("{}/s", HumanCount(value.round() as u64)),
-            Metric::Errors => HumanCount(value as u64).to_string(),
-            Metric::ErrorShare => format!("{}%", (value * 1e5).round() / 1e3),
+            Metric::Errors | Metric::Refused => HumanCount(value as u64).to_string(),
+            Metric::ErrorShare | Metric::RefusedShare => {
+                format!("{}%", (value * 1e5).round() / 1e3)
+            }
         }
     }
 }

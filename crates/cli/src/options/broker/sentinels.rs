@@ -5,7 +5,10 @@ use super::{login::Login, url::Server};
 use crate::output;
 use regatta_proto::resp::{Replies, write_command};
 use regatta_serve::{HubBrokerTls, HubPlace};
-use regatta_service::tls_engine::failure_words;
+use regatta_service::{
+    prometheus::{Exposition, label},
+    tls_engine::failure_words,
+};
 use regatta_shard::sentinel::{Masters, Question, Reported};
 use rustls::ClientConnection;
 use std::{
@@ -45,6 +48,19 @@ struct Asks {
     masters: Mutex<Masters>,
     /// The addresses of each Sentinel.
     addresses: Mutex<Vec<Vec<SocketAddr>>>,
+    /// How each has answered.
+    seen: Mutex<Vec<Seen>>,
+    started: Instant,
+}
+
+/// How a Sentinel has answered.
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    /// Whether it did the last time.
+    answers: bool,
+    answered_at: Option<Instant>,
+    /// How often it did not.
+    failures: u64,
 }
 
 impl Managed {
@@ -60,6 +76,8 @@ impl Managed {
         let asks = Asks {
             master: master.to_owned(),
             addresses: Mutex::new(vec![Vec::new(); sentinels.len()]),
+            seen: Mutex::new(vec![Seen::default(); sentinels.len()]),
+            started: Instant::now(),
             sentinels,
             login,
             tls,
@@ -104,6 +122,10 @@ impl HubPlace for Managed {
             // If there is no room, it is woken already.
             _ = wake.try_send(());
         }
+    }
+
+    fn metrics(&self) -> String {
+        self.asks.metrics(Instant::now())
     }
 }
 
@@ -160,6 +182,7 @@ impl Asks {
     fn round(&self) {
         let question = lock(&self.masters).ask(Instant::now(), rand::random());
         self.report();
+        self.miss(question.as_ref());
         let Some(question) = question else { return };
         let (question, reached) = (&question, &Mutex::new(Vec::new()));
         thread::scope(|scope| {
@@ -173,7 +196,53 @@ impl Asks {
         });
     }
 
+    /// Those that a question leaves out have no address, or the address of another one. Without an address of any, there
+    /// is no question.
+    fn miss(&self, question: Option<&Question>) {
+        let has_none = || lock(&self.addresses).iter().all(Vec::is_empty);
+        if question.is_none() && !has_none() {
+            return;
+        }
+        let asked = question.map_or(&[][..], |question| &question.sentinels[..]);
+        for (number, seen) in lock(&self.seen).iter_mut().enumerate() {
+            if asked.iter().all(|(one, _)| *one != number) {
+                seen.fails();
+            }
+        }
+    }
+
+    /// What operators should know of each Sentinel and of the master.
+    fn metrics(&self, now: Instant) -> String {
+        let mut all = Exposition::new("regatta_hub");
+        let seconds = |since| now.saturating_duration_since(since).as_secs();
+        let names = self.sentinels.iter().map(|one| label("sentinel", &one.to_string()));
+        let seen: Vec<_> = names.zip(lock(&self.seen).clone()).collect();
+        let mut each = |name: &str, kind: &str, help: &str, value: &dyn Fn(&Seen) -> u64| {
+            let samples: Vec<_> = seen.iter().map(|(name, seen)| (name, value(seen))).collect();
+            all.family(name, kind, help, &samples);
+        };
+        let help = "Whether a Sentinel answered when it was asked last.";
+        each("broker_sentinel_up", "gauge", help, &|seen| u64::from(seen.answers));
+        let help = "Time since the last answer of a Sentinel; of one without, since the start.";
+        let age = |seen: &Seen| seconds(seen.answered_at.unwrap_or(self.started));
+        each("broker_sentinel_age_seconds", "gauge", help, &age);
+        let help = "How often a Sentinel did not answer, or could not be asked.";
+        each("broker_sentinel_failures_total", "counter", help, &|seen| seen.failures);
+        let counts = lock(&self.masters).counts(now, self.started);
+        let help =
+            "Time since a majority of the Sentinels gave the master; without one, since the start.";
+        all.family("broker_master_age_seconds", "gauge", help, &[("", counts.age.as_secs())]);
+        let help =
+            "How often the Sentinels gave another master than before, which the hub follows.";
+        all.family("broker_master_switches_total", "counter", help, &[("", counts.switches)]);
+        all.into_text()
+    }
+
     fn answered(&self, question: &Question, sentinel: usize, answer: Result<Reported, String>) {
+        match answer {
+            Ok(_) => lock(&self.seen)[sentinel].answers(Instant::now()),
+            Err(_) => lock(&self.seen)[sentinel].fails(),
+        }
         let answer = answer.map(|one| vec![one]);
         let (of, now) = ((question.round, sentinel), Instant::now());
         lock(&self.masters).answered(of, answer, now, rand::random());
@@ -228,6 +297,17 @@ impl Asks {
             [.., answer] => Ok(Reported::read(answer)),
             [] => Err("it does not answer".to_owned()),
         }
+    }
+}
+
+impl Seen {
+    fn answers(&mut self, now: Instant) {
+        (self.answers, self.answered_at) = (true, Some(now));
+    }
+
+    fn fails(&mut self) {
+        self.answers = false;
+        self.failures += 1;
     }
 }
 
@@ -348,6 +428,43 @@ mod tests {
         assert_eq!(known(), [[one], [two]], "nothing is resolved");
         managed.asks.resolve(|of| if of.host == "a" { Vec::new() } else { vec![new] });
         assert_eq!(known(), [[one], [new]], "only one is");
+    }
+
+    #[test]
+    fn metrics_say_of_each_sentinel_when_it_answered() {
+        let all = ["a", "b"].map(|host| Server { host: host.to_owned(), port: 7000 });
+        let login = Login { user: None, password: None };
+        let Managed { asks, .. } = Managed::new(all.to_vec(), "one", login, None);
+        let value = |name: &str, after: u64| {
+            let text = asks.metrics(asks.started + Duration::from_secs(after));
+            let name = format!("regatta_hub_broker_{name} ");
+            text.lines().find_map(|line| line.strip_prefix(&name)?.parse::<u64>().ok())
+        };
+        let of = |name: &str, host: &str, after| {
+            value(&format!("{name}{{sentinel=\"{host}:7000\"}}"), after)
+        };
+        assert_eq!(
+            (of("sentinel_up", "a", 0), of("sentinel_age_seconds", "a", 9)),
+            (Some(0), Some(9))
+        );
+        // No name has an address: none is asked.
+        asks.round();
+        assert_eq!(of("sentinel_failures_total", "b", 0), Some(1));
+        let at = SocketAddr::from(([127, 0, 0, 1], 7000));
+        asks.resolve(|of| (of.host == "a").then_some(at).into_iter().collect());
+        let question = lock(&asks.masters).ask(Instant::now() + EVERY, 0.5).expect("a question");
+        asks.miss(Some(&question));
+        asks.answered(&question, 0, Ok(Reported::At(at)));
+        assert_eq!((of("sentinel_up", "a", 0), of("sentinel_up", "b", 0)), (Some(1), Some(0)));
+        assert_eq!(of("sentinel_failures_total", "a", 0), Some(1));
+        assert_eq!(of("sentinel_failures_total", "b", 0), Some(2));
+        assert_eq!(of("sentinel_age_seconds", "b", 20), Some(20));
+        assert!(of("sentinel_age_seconds", "a", 20).is_some_and(|age| age <= 20));
+        // One of two is no majority.
+        assert_eq!(
+            (value("master_age_seconds", 20), value("master_switches_total", 0)),
+            (Some(20), Some(0))
+        );
     }
 
     #[test]

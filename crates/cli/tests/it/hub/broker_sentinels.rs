@@ -8,8 +8,12 @@ use crate::{
     support::{
         Server,
         hub::{Socket, hear, hub, metric, page, send},
-        hubs::joined_at,
-        shard::{client::Client, nodes::Node, sentinel::Park},
+        hubs::{hubs_at, joined_at},
+        shard::{
+            client::Client,
+            nodes::Node,
+            sentinel::{Park, Sentinel},
+        },
         until,
     },
 };
@@ -31,12 +35,12 @@ const PUBLISHED: &str = "regatta_hub_broker_messages_total{outcome=\"published\"
 /// Hubs give members at most one gap a second because of other hubs; a little more than that.
 const GAPS_APART: Duration = Duration::from_millis(1200);
 const FAILED: &str = "regatta_hub_broker_failed_total";
+const SWITCHES: &str = "regatta_hub_broker_master_switches_total";
+const MASTER_AGE: &str = "regatta_hub_broker_master_age_seconds";
 
-/// How many hubs are at this server.
-fn hubs_at(node: &Node) -> usize {
-    let reply = node.client().say("PUBSUB NUMSUB regatta:moved");
-    let count = reply.lines().last().and_then(|count| count.strip_prefix(':')?.parse().ok());
-    count.unwrap_or_else(|| panic!("{reply}"))
+/// A metric of one of the Sentinels.
+fn of_sentinel(page: SocketAddr, name: &str, sentinel: SocketAddr) -> u64 {
+    metric(page, &format!("regatta_hub_broker_sentinel_{name}{{sentinel=\"{sentinel}\"}}"))
 }
 
 /// Members of two hubs send all the time while the master `one` of the Sentinels fails. Returns the hubs.
@@ -67,6 +71,11 @@ fn talk_during(park: &mut Park, fails: impl FnOnce(&mut Park)) -> Vec<(Server, S
         assert!(one.outcomes[0] > 20, "{:?}", one.outcomes);
     }
     assert_eq!(hubs_at(&park.replica), 2);
+    for (_, page) in &hubs {
+        assert_eq!(metric(*page, SWITCHES), 1);
+        let answers = |sentinel: &Sentinel| of_sentinel(*page, "up", sentinel.addr()) == 1;
+        until("all Sentinels answer", || park.sentinels.iter().all(answers));
+    }
     hubs
 }
 
@@ -212,8 +221,16 @@ fn only_what_most_of_the_configured_sentinels_give_counts() {
     let (_waits, operators) = hub("percore", &["--broker", &url(&all)]);
     until("attempts have failed", || metric(operators, FAILED) > 3);
     assert_eq!((page(operators, "/ready").0, hubs_at(&right)), (503, 0));
+    until("no majority has given a master", || metric(operators, MASTER_AGE) > 0);
+    let mute = sentinels[3].addr;
+    until("one does not answer", || of_sentinel(operators, "failures_total", mute) > 0);
+    assert!(of_sentinel(operators, "age_seconds", mute) > 0);
+    for (sentinel, is_up) in sentinels.iter().zip([1, 1, 1, 0]) {
+        assert_eq!(of_sentinel(operators, "up", sentinel.addr), is_up);
+    }
     // Two of three are one.
     let (_server, operators) = joined_at("percore", &url(&all[..3]), &[]);
+    assert_eq!((metric(operators, MASTER_AGE) < 3, metric(operators, SWITCHES)), (true, 0));
     assert_eq!((hubs_at(&right), hubs_at(&wrong)), (1, 0));
     // The fourth decides.
     sentinels[3].gives(&right);

@@ -1,19 +1,23 @@
 //! A load on three hubs at one broker. The full tier does the same with 3,000 members.
 
-use crate::support::hubs::{Hubs, Shape};
+use crate::support::{
+    hubs::{Hubs, Outcome, Shape},
+    liar::Lie,
+    shard::{client::Client, sentinel::Park},
+};
 use regatta_testkit::machine;
+use serde_json::{Value, json};
+use std::process::Command;
 
-const SHAPE: Shape = Shape { members: 30, rate: "50/s", length: "5s" };
+const SHAPE: Shape = Shape { members: 30, rate: "50/s", length: "5s", timeout: "30s" };
 
 #[test]
 #[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
 fn members_at_all_hubs_get_all_broadcasts_in_one_order() {
     let _turn = machine::shared();
     let outcome = Hubs::start().load(SHAPE, |_| {});
-    assert_eq!(
-        (outcome.gaps, outcome.missed, outcome.not_published, outcome.unknown),
-        (0, 0, 0, 0)
-    );
+    assert!(outcome.is_right(), "{outcome:?}");
+    assert_eq!(outcome.counts()[1..].iter().map(|(_, count)| count).sum::<u64>(), 0, "{outcome:?}");
     assert_eq!(outcome.deliveries, outcome.published * SHAPE.members);
 }
 
@@ -28,6 +32,117 @@ fn what_is_lost_with_the_broker_is_counted_apart() {
         hubs.see_the_broker(true);
         hubs.deliver(10 * SHAPE.members);
     });
+    assert!(outcome.is_right(), "{outcome:?}");
     assert_eq!(outcome.gaps, SHAPE.members, "{outcome:?}");
     assert!(outcome.not_published > 0 && outcome.deliveries > 0, "{outcome:?}");
+}
+
+/// A master that is killed, and one that an operator replaces.
+#[test]
+#[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
+fn what_is_lost_with_a_failover_is_counted_apart() {
+    let _turn = machine::shared();
+    let shape = Shape { length: "15s", ..SHAPE };
+    let faults: [fn(&mut Hubs<Park>); 2] = [
+        |hubs| hubs.broker.one.kill(),
+        |hubs| {
+            let sentinel = hubs.broker.sentinels[0].addr();
+            assert_eq!(Client::connect(sentinel).say("SENTINEL FAILOVER one"), "+OK\r\n");
+        },
+    ];
+    for fails in faults {
+        let outcome = Hubs::start_at_sentinels().load(shape, |hubs| {
+            fails(hubs);
+            hubs.see_the_failover();
+            hubs.deliver(10 * SHAPE.members);
+        });
+        assert!(outcome.is_right(), "{outcome:?}");
+        assert!(outcome.gaps >= SHAPE.members && outcome.deliveries > 0, "{outcome:?}");
+    }
+}
+
+/// Each column of the table of the full tier that must be 0.
+#[test]
+#[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
+fn each_lie_about_one_delivery_shows_in_its_column() {
+    let _turn = machine::shared();
+    let shape = Shape { length: "2s", timeout: "2s", ..SHAPE };
+    let found = |lie| {
+        let outcome = Hubs::start().lie(lie).load(shape, |_| {});
+        let Outcome { missing, twice, out_of_order, unaccounted, .. } = outcome;
+        assert!(!outcome.is_right(), "{lie:?}: {outcome:?}");
+        assert_eq!((outcome.unsent, outcome.errors, outcome.gaps), (0, 0, 0), "{lie:?}");
+        (missing, twice, out_of_order, unaccounted)
+    };
+    // What follows a delivery that is left out comes too early; or, if it is the first of its copies, that of all others
+    // comes too late.
+    assert!(matches!(found(Lie::Drops), (1, 0, 1.., 1)));
+    assert_eq!(found(Lie::Doubles), (0, 1, 0, 0));
+    // Of A, B, C, D as A, C, B, D only A has its place.
+    assert!(matches!(found(Lie::Swaps), (0, 0, 3.., 0)));
+}
+
+/// Broadcasts that are refused are in no rate and in no latency, also of each second.
+#[test]
+#[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
+fn refused_broadcasts_are_counted_apart_in_all_reports() {
+    let _turn = machine::shared();
+    let folder = tempfile::tempdir().unwrap();
+    let series = folder.path().join("series.csv");
+    let more = ["--series", series.to_str().unwrap(), "--warm-up", "0s"];
+    let mut hubs = Hubs::start();
+    let result = hubs.result(SHAPE, &more, |hubs| {
+        hubs.deliver(40 * SHAPE.members);
+        hubs.broker.kill();
+        hubs.see_the_broker(false);
+    });
+    let of = |path: &str| result.pointer(path).and_then(Value::as_u64).expect("a count");
+    let [refused, requests, due] = ["/refused", "/requests", "/open_loop/due"].map(of);
+    assert!(refused > 10 && requests > 10, "{refused} refused, {requests} requests");
+    assert_eq!((refused, refused + requests), (of("/open_loop/refused"), due));
+    assert_eq!(refused, of("/announced/not_published") + of("/announced/unknown"));
+    let series = std::fs::read_to_string(series).unwrap();
+    let sum = |column: &str| -> u64 {
+        let mut rows = series.lines().map(|line| line.split(',').collect::<Vec<_>>());
+        let at = rows.next().unwrap().iter().position(|name| *name == column).unwrap();
+        rows.map(|row| row[at].parse::<u64>().unwrap()).sum()
+    };
+    // The seconds count replies that came inside the window, not requests that were due in it.
+    let counted = sum("refused") + sum("requests");
+    assert!(counted.abs_diff(due) <= 5, "{counted} of {due}:\n{series}");
+    assert!(sum("refused") > 10, "{series}");
+}
+
+#[test]
+#[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
+fn the_cost_of_several_hubs_is_that_of_all_their_processes() {
+    let _turn = machine::shared();
+    let mut hubs = Hubs::start();
+    let shape = Shape { length: "2s", ..SHAPE };
+    let broker = hubs.broker.pid();
+    let pids: Vec<u32> = hubs.pids().into_iter().chain([broker]).collect();
+    let all = pids.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+    let result = hubs.result(shape, &["--pid", &all], |_| {});
+    assert_eq!(result["server_pids"], json!(pids));
+    let cost = |result: &Value| result["server_cpu_ns_per_request"].as_f64().unwrap();
+    assert!(cost(&result) > 0.0, "{result}");
+}
+
+#[test]
+fn processes_that_do_not_fit_the_servers_are_refused() {
+    let own = std::process::id().to_string();
+    let parent = std::os::unix::process::parent_id().to_string();
+    let nodes = ["ws://127.0.0.1:1/ws", "ws://127.0.0.1:2/ws"];
+    for (servers, pids, why) in [
+        (2, own.clone(), "2 servers, but 1 --pid: name a process of each"),
+        (1, format!("{own},{own}"), "is given twice: name each process once"),
+        (1, format!("{parent},{own}"), "is a descendant of process"),
+        (1, "4194305".into(), "cannot observe process 4194305"),
+    ] {
+        let args = [&["load"][..], &nodes[..servers], &["-c", "2", "--pid", &pids]].concat();
+        let load = Command::new(env!("CARGO_BIN_EXE_regatta")).args(args).output().unwrap();
+        let stderr = String::from_utf8(load.stderr).unwrap();
+        assert_eq!(load.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains(why), "{stderr}");
+    }
 }

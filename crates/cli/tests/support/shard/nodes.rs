@@ -108,9 +108,14 @@ impl Node {
         Client::connect(self.addr())
     }
 
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.as_ref().expect("it runs").id()
+    }
+
     /// Sends the server a signal, e.g. `STOP`.
     pub fn signal(&self, name: &str) {
-        let pid = self.child.as_ref().expect("it runs").id().to_string();
+        let pid = self.pid().to_string();
         let sent = Command::new("kill").args(["-s", name, &pid]).status().expect("kill runs");
         assert!(sent.success());
     }

@@ -64,14 +64,15 @@ pub struct Masters {
 
 /// What the Sentinels say, for operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SentinelCounts {
-    /// Sentinels that answered in the last round, and that are configured.
-    pub(crate) answering: usize,
-    pub(crate) configured: usize,
+pub struct SentinelCounts {
+    /// Sentinels that answered in the last round.
+    pub answering: usize,
+    /// Sentinels that are configured.
+    pub configured: usize,
     /// How often the master of a node has changed.
-    pub(crate) switches: u64,
+    pub switches: u64,
     /// The longest time since a majority confirmed the master of a node; of one without, since the start.
-    pub(crate) age: Duration,
+    pub age: Duration,
 }
 
 /// A node, and the server that is its master.
@@ -408,8 +409,8 @@ impl Masters {
         self.masters.get(node).map_or_else(String::new, |master| master.why.clone())
     }
 
-    /// What operators should know. `started`: when the proxy was.
-    pub(crate) fn counts(&self, now: Instant, started: Instant) -> SentinelCounts {
+    /// What operators should know. `started`: when the service was.
+    pub fn counts(&self, now: Instant, started: Instant) -> SentinelCounts {
         let confirmed = self.masters.iter().map(|master| master.confirmed_at.unwrap_or(started));
         SentinelCounts {
             answering: self.answering,

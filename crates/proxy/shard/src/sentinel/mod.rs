@@ -5,5 +5,5 @@ pub(crate) mod masters;
 pub(crate) mod reported;
 pub(crate) mod state;
 
-pub use masters::{Masters, Question, Switches};
+pub use masters::{Masters, Question, SentinelCounts, Switches};
 pub use reported::Reported;

@@ -33,6 +33,7 @@ impl Resource for Metrics {
         let mut text = self.census.metrics(&slow.counts, &slow.memory);
         if let Some(broker) = &settings.broker {
             text += &broker.health.metrics();
+            text += &broker.place.metrics();
         }
         write_page(&text, terms, date, reply)
     }

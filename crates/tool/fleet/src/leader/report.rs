@@ -104,7 +104,19 @@ mod tests {
         let arrivals = ArrivalsSeen { squares, ..ArrivalsSeen::nothing(1, 1) };
         let [wait, lag, service] = [(); 3].map(|()| histogram.clone());
         let (due, unsent, late, timed_out, lost) = (0, 0, 0, 0, 0);
-        let open = OpenCounted { due, unsent, late, timed_out, lost, wait, lag, service, arrivals };
+        let refused = 0;
+        let open = OpenCounted {
+            due,
+            unsent,
+            late,
+            timed_out,
+            lost,
+            refused,
+            wait,
+            lag,
+            service,
+            arrivals,
+        };
         Counted { open_loop: Some(open), ..counted() }
     }
 

@@ -61,7 +61,7 @@ impl OfRole {
     }
 
     fn spent(&self) -> Option<Spent> {
-        spent_together(&self.processes)
+        spent_together(self.processes.iter().map(UsageWindow::spent))
     }
 
     fn observed(&self) -> Vec<ObservedProcesses> {

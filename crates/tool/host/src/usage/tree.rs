@@ -122,15 +122,25 @@ impl ObservedProcesses {
 
     /// Returns the number of CPUs that the root may run on; `None` if it is gone.
     pub fn cpus(&self) -> Option<u32> {
+        Some(self.affinity()?.count())
+    }
+
+    /// Returns the number of CPUs that the roots of `all` may run on together; `None` if all are gone.
+    pub fn cpus_of(all: &[ObservedProcesses]) -> Option<u32> {
+        let sets: Vec<CpuSet> = all.iter().filter_map(ObservedProcesses::affinity).collect();
+        let is_in_one = |cpu: &usize| sets.iter().any(|set| set.is_set(*cpu));
+        (!sets.is_empty()).then(|| (0..CpuSet::MAX_CPU).filter(is_in_one).count() as u32)
+    }
+
+    fn affinity(&self) -> Option<CpuSet> {
         let pid = rustix::process::Pid::from_raw(self.root.try_into().ok()?)?;
-        Some(sched_getaffinity(Some(pid)).ok()?.count())
+        sched_getaffinity(Some(pid)).ok()
     }
 
     /// Whether the root may run on one of `cpus`; if `cpus` is empty, on one of the caller's CPUs.
     /// `false` if the root is gone.
     pub fn may_run_on(&self, cpus: &[u32]) -> bool {
-        let pid = self.root.try_into().ok().and_then(rustix::process::Pid::from_raw);
-        let Some(own) = pid.and_then(|pid| sched_getaffinity(Some(pid)).ok()) else { return false };
+        let Some(own) = self.affinity() else { return false };
         let callers = sched_getaffinity(None).ok().filter(|_| cpus.is_empty());
         let is_meant = |cpu: usize| match &callers {
             Some(callers) => callers.is_set(cpu),

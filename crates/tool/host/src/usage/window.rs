@@ -108,9 +108,9 @@ impl UsageWindow {
     }
 }
 
-/// Returns the joint usage of several servers; `None` if one could not be read.
-pub fn spent_together(windows: &[UsageWindow]) -> Option<Spent> {
-    let each: Option<Vec<Spent>> = windows.iter().map(|window| window.spent().cloned()).collect();
+/// Returns the joint usage of several servers; `None` if there are none, or if one could not be read.
+pub fn spent_together<'s>(all: impl IntoIterator<Item = Option<&'s Spent>>) -> Option<Spent> {
+    let each: Option<Vec<Spent>> = all.into_iter().map(Option::<&Spent>::cloned).collect();
     each?.into_iter().reduce(Spent::plus)
 }
 

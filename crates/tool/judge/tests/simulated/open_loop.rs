@@ -48,6 +48,7 @@ pub fn set(round: &mut Round, requests: &[Parts], unsent: u64) {
         late: requests.iter().filter(|p| p.wait + p.lag > OpenLoop::LATE_NS).count() as u64,
         timed_out: 0,
         lost: 0,
+        refused: 0,
         wait: text(|parts| parts.wait),
         lag: text(|parts| parts.lag),
         service: text(|parts| parts.service),

@@ -3,7 +3,7 @@
 //! nothing.
 
 use crate::{Until, clock::Nanos, histogram::new_histogram, open_loop::sends::WindowBounds};
-use regatta_record::{AcrossCounted, Machines, Operation, OperationCounted};
+use regatta_record::{AcrossCounted, Exchange, Machines, Operation, OperationCounted};
 use regatta_script::{Heard, Streamed};
 
 /// Counts of the operations beside requests.
@@ -17,12 +17,27 @@ pub(crate) struct Operations {
     sends: WindowBounds,
     /// When the last operation arrived.
     last: Nanos,
+    /// The wrong operations that were not taken yet. `None`: the first one ends the run.
+    wrong: Option<Wrong>,
+}
+
+/// Wrong operations, which are tolerated.
+#[derive(Default)]
+pub(crate) struct Wrong {
+    pub count: u64,
+    pub first: Option<Box<Exchange>>,
 }
 
 impl Operations {
     /// `kinds` are all kinds of operations. Requests come first and are counted elsewhere. `until` is the
     /// end of the window. `machines` are those of the load, if its connections must know of each other.
-    pub fn new(kinds: &[Operation], until: Until, machines: Option<&Machines>) -> Self {
+    /// `tolerates`: wrong operations are counted.
+    pub fn new(
+        kinds: &[Operation],
+        until: Until,
+        machines: Option<&Machines>,
+        tolerates: bool,
+    ) -> Self {
         let further = kinds.iter().skip(1).cloned();
         let across = |machines: &Machines| {
             let counted = AcrossCounted::nothing(machines.count(), &new_histogram());
@@ -34,7 +49,14 @@ impl Operations {
             is_open: false,
             sends: WindowBounds::of(until),
             last: 0,
+            wrong: tolerates.then(Wrong::default),
         }
+    }
+
+    /// Takes the wrong operations since the last call; `None`: there are none.
+    #[inline]
+    pub fn take_wrong(&mut self) -> Option<Wrong> {
+        self.wrong.as_mut().filter(|wrong| wrong.count > 0).map(std::mem::take)
     }
 
     /// When the last operation arrived; 0 if none did.
@@ -116,7 +138,7 @@ impl Heard for Listener<'_> {
 
     #[inline]
     fn heard_from(&mut self, kind: usize, machine: u32, sent_at: i64) {
-        let Operations { counted, is_open, sends, last, across } = &mut *self.operations;
+        let Operations { counted, is_open, sends, last, across, .. } = &mut *self.operations;
         *last = self.now;
         let counted = &mut counted[kind - 1];
         counted.whole_run += 1;
@@ -128,6 +150,14 @@ impl Heard for Listener<'_> {
             let shifted = took.saturating_add(across.shift_ns);
             across.counted.latencies[machine as usize].record(shifted);
         }
+    }
+
+    #[cold]
+    fn wrong(&mut self, exchange: Box<Exchange>) -> Result<(), Box<Exchange>> {
+        let Some(wrong) = &mut self.operations.wrong else { return Err(exchange) };
+        wrong.count += 1;
+        wrong.first.get_or_insert(exchange);
+        Ok(())
     }
 }
 
@@ -150,7 +180,7 @@ mod tests {
         let nothing = |kind: &Operation| OperationCounted::nothing(kind.clone(), new_histogram());
         let counted = KINDS[1..].iter().map(nothing).collect();
         let sends = WindowBounds::of(Until::Elapsed(Duration::from_nanos(length)));
-        Operations { counted, across: None, is_open: false, sends, last: 0 }
+        Operations { counted, across: None, is_open: false, sends, last: 0, wrong: None }
     }
 
     /// Per kind: the count inside the window, the count of the whole run, and the number of latencies.

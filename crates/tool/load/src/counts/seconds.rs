@@ -59,12 +59,19 @@ impl Handed {
     }
 }
 
+/// What a load thread has counted so far.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct SoFar {
+    pub requests: u64,
+    pub errors: u64,
+    pub refused: u64,
+}
+
 /// The current second of one load thread.
 pub(crate) struct Ticking {
     number: u32,
-    /// Replies and errors before it.
-    requests: u64,
-    errors: u64,
+    /// What was counted before it.
+    before: SoFar,
     /// Seconds that are over and not handed over.
     over: Vec<SecondCounted>,
     /// The histogram of the next second.
@@ -74,22 +81,23 @@ pub(crate) struct Ticking {
 impl Ticking {
     pub fn new() -> Self {
         let spare = Some(new_histogram());
-        Ticking { number: 0, requests: 0, errors: 0, over: Vec::with_capacity(4), spare }
+        Ticking { number: 0, before: SoFar::default(), over: Vec::with_capacity(4), spare }
     }
 
     /// The window opens, after this many errors.
     pub fn begin(&mut self, errors: u64) {
-        self.errors = errors;
+        self.before.errors = errors;
     }
 
-    /// The current second is over, and `next` begins. `requests` and `errors` are the numbers so far,
-    /// and `histogram` has the latencies of the second.
-    pub fn next(&mut self, next: u32, requests: u64, errors: u64, histogram: &mut Histogram<u64>) {
+    /// The current second is over, and `next` begins. `histogram` has the latencies of the second.
+    pub fn next(&mut self, next: u32, so_far: SoFar, histogram: &mut Histogram<u64>) {
+        let before = mem::replace(&mut self.before, so_far);
         let empty = self.spare.take().unwrap_or_else(new_histogram);
         self.over.push(SecondCounted {
             number: mem::replace(&mut self.number, next),
-            requests: requests - mem::replace(&mut self.requests, requests),
-            errors: errors - mem::replace(&mut self.errors, errors),
+            requests: so_far.requests - before.requests,
+            errors: so_far.errors - before.errors,
+            refused: so_far.refused - before.refused,
             latency: mem::replace(histogram, empty),
         });
     }

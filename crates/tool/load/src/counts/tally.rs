@@ -5,7 +5,7 @@ use crate::{
     clock::{self, MS, Nanos},
     counts::{
         operations::Operations,
-        seconds::{self, Handed, Ticking},
+        seconds::{self, Handed, SoFar, Ticking},
     },
     histogram::new_histogram,
     open_loop::{open_tally::OpenCount, sends::WindowBounds},
@@ -111,7 +111,8 @@ impl Count {
     /// For a thread of a plan. `kinds` are the kinds of operations, requests first.
     pub fn new(plan: &Plan, kinds: &[Operation]) -> Self {
         let ticking = plan.seconds.then(|| Box::new(Ticking::new()));
-        let operations = Operations::new(kinds, plan.until, plan.machines.as_ref());
+        let (machines, tolerates) = (plan.machines.as_ref(), plan.tolerates.is_some());
+        let operations = Operations::new(kinds, plan.until, machines, tolerates);
         Count { ticking, operations, ..Self::with(RunDelay::open(), None, plan.until, kinds) }
     }
 
@@ -138,7 +139,7 @@ impl Count {
         let empty = empty.unwrap_or_else(new_histogram);
         Count {
             sum: Counted::nothing(empty, slices.length, &[]),
-            operations: Operations::new(kinds, until, None),
+            operations: Operations::new(kinds, until, None, false),
             received: 0,
             began: 0,
             last_reply: 0,
@@ -188,8 +189,7 @@ impl Count {
         let Some(ticking) = &mut self.ticking else { return };
         let second = (self.slices.current / seconds::SLICES) as u32;
         if second > ticking.number() {
-            let Counted { requests, errors, histogram, .. } = &mut self.sum;
-            ticking.next(second, *requests, errors.total(), histogram);
+            ticking.next(second, so_far(&self.sum), &mut self.sum.histogram);
         }
     }
 
@@ -208,8 +208,7 @@ impl Count {
         let Some(ticking) = &mut self.ticking else { return };
         if self.slices.has_begun() {
             let next = ticking.number() + 1;
-            let Counted { requests, errors, histogram, .. } = &mut self.sum;
-            ticking.next(next, *requests, errors.total(), histogram);
+            ticking.next(next, so_far(&self.sum), &mut self.sum.histogram);
         }
         ticking.hand_over(to);
     }
@@ -237,6 +236,12 @@ impl Count {
     pub fn record_latency(&mut self, latency: Nanos, run: u32) {
         self.histogram.saturating_record_n(latency.max(1), u64::from(run));
     }
+}
+
+/// What the seconds report, so far.
+fn so_far(sum: &Counted) -> SoFar {
+    let Counted { requests, refused, errors, .. } = sum;
+    SoFar { requests: *requests, errors: errors.total(), refused: *refused }
 }
 
 /// The window, the warm-up and the end of a run, as its leader determined them.

@@ -11,7 +11,7 @@ use hdrhistogram::Histogram;
 use regatta_record::{ArrivalCheck, Drive, OpenCounted, OpenLoop, encode_histogram};
 
 /// The result of an open loop. Every request that was due inside the window is exactly one of:
-/// answered (in all of the histograms), timed out, lost, unsent.
+/// answered (in all of the histograms), refused, timed out, lost, unsent.
 #[derive(Clone, Debug)]
 pub struct OpenTally {
     /// Requests whose intended send lay inside the window.
@@ -25,6 +25,8 @@ pub struct OpenTally {
     pub timed_out: u64,
     /// Of those: written, and lost to another error, or to an early end of the run.
     pub lost: u64,
+    /// Of those: refused, as the server may.
+    pub refused: u64,
     /// Nanoseconds from the intended send until a connection was free: caused by the server.
     pub wait: Histogram<u64>,
     /// Nanoseconds from then until the write: caused by the load generator.
@@ -47,6 +49,7 @@ impl OpenTally {
             late: self.late,
             timed_out: self.timed_out,
             lost: self.lost,
+            refused: self.refused,
             wait: encode_histogram(&self.wait),
             lag: encode_histogram(&self.lag),
             service: encode_histogram(&self.service),
@@ -63,6 +66,7 @@ impl OpenTally {
         self.late += other.late;
         self.timed_out += other.timed_out;
         self.lost += other.lost;
+        self.refused += other.refused;
         for (ours, theirs) in [
             (&mut self.wait, other.wait),
             (&mut self.lag, other.lag),
@@ -77,7 +81,7 @@ impl OpenTally {
         self
     }
 
-    /// Requests that were due and have no latency. Count them as slower than every answered one.
+    /// Requests that were due and have no latency, except refused ones. Count them as slower than every answered one.
     pub fn unanswered(&self) -> u64 {
         self.unsent + self.timed_out + self.lost
     }
@@ -90,6 +94,7 @@ pub(crate) struct OpenCount {
     pub late: u64,
     pub timed_out: u64,
     pub lost: u64,
+    pub refused: u64,
     pub seen: Seen,
     wait: Histogram<u64>,
     lag: Histogram<u64>,
@@ -104,6 +109,7 @@ impl OpenCount {
             late: 0,
             timed_out: 0,
             lost: 0,
+            refused: 0,
             seen,
             wait: new_histogram(),
             lag: new_histogram(),
@@ -150,6 +156,7 @@ impl OpenCount {
             late: self.late,
             timed_out: self.timed_out,
             lost: self.lost,
+            refused: self.refused,
             wait: self.wait,
             lag: self.lag,
             service: self.service,
@@ -181,6 +188,7 @@ impl OpenTally {
             late: counted.late,
             timed_out: counted.timed_out,
             lost: counted.lost,
+            refused: counted.refused,
             wait: counted.wait,
             lag: counted.lag,
             service: counted.service,
@@ -219,6 +227,7 @@ mod tests {
                 late: 3 * n,
                 timed_out: 4 * n,
                 lost: 5 * n,
+                refused: 6 * n,
                 wait: times.clone(),
                 lag: times.clone(),
                 service: times,
@@ -235,8 +244,9 @@ mod tests {
         };
         for (one, other) in [(false, true), (true, false)] {
             let both = tally(1, one).together(tally(100, other));
-            let counts = [both.due, both.unsent, both.late, both.timed_out, both.lost];
-            assert_eq!(counts, [1_010, 202, 303, 404, 505]);
+            let counts =
+                [both.due, both.unsent, both.late, both.timed_out, both.lost, both.refused];
+            assert_eq!(counts, [1_010, 202, 303, 404, 505, 606]);
             assert_eq!([both.wait, both.lag, both.service].map(|times| times.len()), [101; 3]);
             assert_eq!(both.arrivals.gaps, if one { 100 } else { 1 });
         }

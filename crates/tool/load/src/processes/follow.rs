@@ -136,6 +136,7 @@ impl Visitor for Run<'_> {
             across.seen = dialect.across().unwrap_or_default();
         }
         counted.announced = dialect.announced();
+        counted.wrong_deliveries = dialect.wrong_deliveries();
         (counted.first_wrong, counted.tls) = (shared.first_wrong(), shared.spoken());
         if let Some(gatherer) = gatherer {
             gatherer.add_to(&mut counted.histogram);

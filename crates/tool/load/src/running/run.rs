@@ -131,6 +131,7 @@ fn carry_out<D: Dialect>(
     let mut counted = tally::count(counts, dialect.operations(), part, outcome.window, plan);
     (counted.first_wrong, counted.tls) = (shared.first_wrong(), shared.spoken());
     counted.announced = dialect.announced();
+    counted.wrong_deliveries = dialect.wrong_deliveries();
     if let Some(gatherer) = gatherer {
         gatherer.add_to(&mut counted.histogram);
     }

@@ -253,7 +253,7 @@ impl<'a> Ready<'a> {
         let loaded = self.carry_out(plan, watch);
         progress_events.ended();
         let descriptors = descriptor_limit(&read.observed);
-        let spent = spent_together(&read.windows);
+        let spent = spent_together(read.windows.iter().map(UsageWindow::spent));
         let memory_bytes = read.memory_bytes;
         let (cpus, shares, died) = (0, false, None);
         let Loaded { loaded, agents, across } = loaded?;

@@ -4,7 +4,7 @@
 
 use crate::{
     AcrossCounted, AnnouncedLosses, ArrivalsSeen, Errors, Exchange, FORMAT, Mismatch, Operation,
-    OperationCounted, counting::hdr,
+    OperationCounted, WrongDeliveries, counting::hdr,
 };
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -29,6 +29,10 @@ pub struct Counted {
     pub format: u32,
     /// Correct replies inside the measured window.
     pub requests: u64,
+    /// Right replies inside the window that are refusals, as the load permits. They are not among the requests or
+    /// the replies, and have no latency.
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
+    pub refused: u64,
     /// Length of the window by the clock of the process, in nanoseconds; 0 if it never opened. Merged
     /// counts have the longest window, so that no rate is overstated.
     pub window_ns: u64,
@@ -65,6 +69,9 @@ pub struct Counted {
     /// What the server announced as lost. Absent: the load does not permit that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub announced: Option<AnnouncedLosses>,
+    /// Wrong deliveries, by kind. Absent: nothing is delivered, or that is compared by the leader.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wrong_deliveries: Option<WrongDeliveries>,
     /// CPU time of the load threads inside the window, user and system, in nanoseconds.
     pub load_cpu_ns: u64,
     /// The part of it spent on polling without work.
@@ -112,7 +119,7 @@ pub struct FirstWrong {
 }
 
 /// The outcome of all requests of an open loop that were due inside the window. Each is exactly one of
-/// answered (and in all histograms), timed out, lost, unsent.
+/// answered (and in all histograms), refused, timed out, lost, unsent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OpenCounted {
@@ -126,6 +133,9 @@ pub struct OpenCounted {
     pub timed_out: u64,
     /// Due requests that were sent and lost to another error, or because the run ended early.
     pub lost: u64,
+    /// Due requests that were refused, as the load permits.
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
+    pub refused: u64,
     /// Nanoseconds from when a request was due until a connection was free.
     #[serde(with = "hdr")]
     pub wait: Histogram<u64>,
@@ -149,6 +159,7 @@ impl Counted {
             operations: further.iter().map(nothing).collect(),
             format: FORMAT,
             requests: 0,
+            refused: 0,
             window_ns: 0,
             slices: Vec::new(),
             slice_ns,
@@ -163,6 +174,7 @@ impl Counted {
             histogram: empty,
             across: None,
             announced: None,
+            wrong_deliveries: None,
             load_cpu_ns: 0,
             spun_ns: 0,
             run_delay_ns: Some(0),
@@ -195,6 +207,7 @@ impl Counted {
     pub fn add_from(&mut self, other: &mut Counted) -> Result<(), Mismatch> {
         self.check_like(other)?;
         self.requests += other.requests;
+        self.refused += other.refused;
         self.window_ns = self.window_ns.max(other.window_ns);
         self.slices.resize(self.slices.len().max(other.slices.len()), 0);
         self.slices.iter_mut().zip(&other.slices).for_each(|(sum, n)| *sum += n);
@@ -222,6 +235,9 @@ impl Counted {
         }
         if let Some(theirs) = other.announced.take() {
             self.announced.get_or_insert_default().add(theirs);
+        }
+        if let Some(theirs) = other.wrong_deliveries.take() {
+            self.wrong_deliveries.get_or_insert_default().add(theirs);
         }
         self.load_cpu_ns += other.load_cpu_ns;
         self.spun_ns += other.spun_ns;
@@ -313,7 +329,7 @@ impl Counted {
         if parts.iter().any(|part| part.len() != latencies) {
             return refuse("latencies without their three parts".into());
         }
-        let settled = latencies + open.unsent + open.timed_out + open.lost;
+        let settled = latencies + open.unsent + open.timed_out + open.lost + open.refused;
         if settled != open.due {
             return refuse(format!("{} requests due, but {settled} outcomes", open.due));
         }
@@ -348,6 +364,7 @@ impl OpenCounted {
         self.late += other.late;
         self.timed_out += other.timed_out;
         self.lost += other.lost;
+        self.refused += other.refused;
         hdr::add(&mut self.wait, &other.wait)?;
         hdr::add(&mut self.lag, &other.lag)?;
         hdr::add(&mut self.service, &other.service)?;

@@ -1,9 +1,8 @@
-//! Losses that a server announces.
+//! Losses that a server announces, and wrong deliveries.
 
 use serde::{Deserialize, Serialize};
 
-/// What a server announced as lost, or as not known, if the load permits that (`--allow-gaps`). None of it
-/// counts as delivered.
+/// What a server announced as lost, or as not known, if the load permits that (`--allow-gaps`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AnnouncedLosses {
@@ -13,9 +12,11 @@ pub struct AnnouncedLosses {
     pub missed: u64,
     /// Broadcasts that the server reported as not published. Nobody got them.
     pub not_published: u64,
-    /// Broadcasts for which the server did not know whether they were published. Copies that came are among the
-    /// deliveries, and nobody was owed one.
+    /// Broadcasts for which the server did not know whether they were published. Nobody was owed a copy.
     pub unknown: u64,
+    /// Deliveries of those. They are among the deliveries, because their copies may come before the result does.
+    #[serde(default)]
+    pub unknown_deliveries: u64,
 }
 
 impl AnnouncedLosses {
@@ -26,5 +27,37 @@ impl AnnouncedLosses {
         self.missed = self.missed.wrapping_add(other.missed);
         self.not_published += other.not_published;
         self.unknown += other.unknown;
+        self.unknown_deliveries += other.unknown_deliveries;
+    }
+
+    /// Requests whose results announce a loss. They are not among the requests, and have no latency.
+    pub fn refused(self) -> u64 {
+        self.not_published + self.unknown
+    }
+}
+
+/// Wrong deliveries, by kind. The first one ends a load that does not tolerate errors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WrongDeliveries {
+    /// Deliveries that were owed at the end of the load, and that no announcement excused.
+    pub missing: u64,
+    /// Deliveries that came before.
+    pub twice: u64,
+    /// Deliveries in another order than that of their sender, or of the member that got them first. One that is
+    /// left out counts here, too, if all members must get one order: what follows it came too early. If that member
+    /// was the first to get what follows, the deliveries of that to all others count.
+    pub out_of_order: u64,
+    /// Deliveries that no member has sent, or whose result says that they are not published.
+    pub unsent: u64,
+}
+
+impl WrongDeliveries {
+    /// Adds what another process counted.
+    pub fn add(&mut self, other: WrongDeliveries) {
+        self.missing += other.missing;
+        self.twice += other.twice;
+        self.out_of_order += other.out_of_order;
+        self.unsent += other.unsent;
     }
 }

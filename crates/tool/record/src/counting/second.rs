@@ -14,6 +14,9 @@ pub struct SecondCounted {
     pub requests: u64,
     /// Errors of all kinds that occurred in it.
     pub errors: u64,
+    /// Refusals that arrived in it: see [`crate::Counted::refused`].
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
+    pub refused: u64,
     /// Latencies of the replies that arrived in it, in nanoseconds. The last second also has those of
     /// replies that arrived after the window.
     #[serde(with = "hdr")]
@@ -23,7 +26,7 @@ pub struct SecondCounted {
 impl SecondCounted {
     /// A second without replies; its histogram has the range and precision of `empty`.
     pub fn nothing(number: u32, empty: Histogram<u64>) -> SecondCounted {
-        SecondCounted { number, requests: 0, errors: 0, latency: empty }
+        SecondCounted { number, requests: 0, errors: 0, refused: 0, latency: empty }
     }
 
     /// Adds the counts of the same second of another thread or process.
@@ -39,6 +42,7 @@ impl SecondCounted {
         hdr::add(&mut self.latency, &other.latency)?;
         self.requests += other.requests;
         self.errors += other.errors;
+        self.refused += other.refused;
         Ok(())
     }
 }
@@ -50,14 +54,15 @@ mod tests {
     fn second(number: u32, requests: u64) -> SecondCounted {
         let mut latency = Histogram::new_with_bounds(1, 1_000_000, 3).unwrap();
         latency.record_n(500, requests).unwrap();
-        SecondCounted { number, requests, errors: 1, latency }
+        SecondCounted { number, requests, errors: 1, refused: 3, latency }
     }
 
     #[test]
     fn seconds_of_one_number_are_added_without_loss_and_others_are_refused() {
         let mut sum = second(3, 40);
         sum.add(&second(3, 2)).unwrap();
-        assert_eq!((sum.requests, sum.errors, sum.latency.count_at(500)), (42, 2, 42));
+        assert_eq!((sum.requests, sum.errors, sum.refused), (42, 2, 6));
+        assert_eq!(sum.latency.count_at(500), 42);
         let before = sum.clone();
         assert_eq!(sum.add(&second(4, 1)).unwrap_err().to_string(), "seconds 3 and 4");
         let other = Histogram::new_with_bounds(1, 1_000_000, 2).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::{
     AnnouncedLosses, Errors, Exchange, Latency, LoadAgents, LoadStage, OpenLoop, Operation,
-    Settling, TlsSpoken, Unseen, Verdict,
+    Settling, TlsSpoken, Unseen, Verdict, WrongDeliveries,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -15,6 +15,11 @@ pub struct LoadResult {
     /// Requests with a correct reply: in closed loop, with the reply inside the measured window; in
     /// open loop, due inside the window, whenever the reply arrived.
     pub requests: u64,
+    /// Requests with a right reply that is a refusal, as the load permits: of a hub, broadcasts that it did not
+    /// publish, or perhaps not. They are not among the requests, have no latency, and are in no rate. In
+    /// closed loop with the reply inside the window; in open loop, due inside it. Absent: none.
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
+    pub refused: u64,
     /// Errors by kind, zeros included.
     pub errors: Errors,
     /// Length of the measured window in seconds.
@@ -87,6 +92,9 @@ pub struct LoadResult {
     /// CPU of the observed server per request, or per `cost_per`, in nanoseconds; `None` without
     /// `--pid`, without operations, or if it could not be read.
     pub server_cpu_ns_per_request: Option<f64>,
+    /// The processes that were observed, with their descendants: that CPU is of all of them together. Absent: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub server_pids: Vec<u32>,
     /// CPU time that its processes may have used in addition and that was not measured, because
     /// they exited inside the window. Absent: the server was not observed, or an earlier regatta
     /// did not record it.
@@ -119,6 +127,11 @@ pub struct LoadResult {
     /// What the server announced as lost. Absent: the load does not permit that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub announced: Option<AnnouncedLosses>,
+    /// Wrong deliveries, by kind; all of them are among the errors, as `wrong_reply`, except that of those that are
+    /// missing only one broadcast for each load thread is. Absent: nothing is delivered, or agents carried
+    /// the load out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wrong_deliveries: Option<WrongDeliveries>,
     /// The stages of the window that began. Absent: it has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<LoadStage>,

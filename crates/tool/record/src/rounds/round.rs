@@ -105,7 +105,7 @@ pub struct Round {
 }
 
 /// Figures of an open loop (method, rule 5). Every request that was due inside the window is
-/// exactly one of: answered (in the histograms), timed out, lost to an error, unsent.
+/// exactly one of: answered (in the histograms), refused, timed out, lost to an error, unsent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OpenLoop {
     /// Requests whose intended send was inside the window.
@@ -118,6 +118,9 @@ pub struct OpenLoop {
     pub timed_out: u64,
     /// Of those: written, and lost to another error or because the run ended early.
     pub lost: u64,
+    /// Of those: written, and refused by a reply that is right, as the load permits. Absent: 0.
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
+    pub refused: u64,
     /// Intended send → a connection is free; the server's part. HDR, V2, base64, nanoseconds.
     pub wait: String,
     /// A connection is free (or the intended send, whichever is later) → written; the generator's

@@ -25,7 +25,7 @@ fn histogram() -> Histogram<u64> {
 struct Sample {
     latency: u64,
     slice: usize,
-    /// One outcome: 0 to 4 for answered, unsent, timed out, lost, a wrong reply.
+    /// One outcome: 0 to 5 for answered, unsent, timed out, lost, a wrong reply, refused.
     fate: u8,
     /// Index of its stride's quantile.
     place: usize,
@@ -34,7 +34,7 @@ struct Sample {
 
 fn samples() -> impl Strategy<Value = Vec<(Sample, usize)>> {
     let latency = prop_oneof![1..3_000_u64, 1..10_000_000_u64, 1..=LONGEST];
-    let one = (latency, 0..SLICES, 0..5_u8, 0..=1_000_usize, 0..(50_u64 << 20)).prop_map(
+    let one = (latency, 0..SLICES, 0..6_u8, 0..=1_000_usize, 0..(50_u64 << 20)).prop_map(
         |(latency, slice, fate, place, length)| Sample { latency, slice, fate, place, length },
     );
     prop::collection::vec((one, 0..3_usize), 0..400)
@@ -48,6 +48,7 @@ fn nothing(open_loop: bool) -> Counted {
         late: 0,
         timed_out: 0,
         lost: 0,
+        refused: 0,
         wait: histogram(),
         lag: histogram(),
         service: histogram(),
@@ -75,7 +76,8 @@ fn record(counted: &mut Counted, i: u64, sample: Sample) {
         open.late += latency % 2;
         open.unsent += u64::from(fate == 1);
         open.timed_out += u64::from(fate == 2);
-        open.lost += u64::from(fate > 2);
+        open.lost += u64::from(fate == 3 || fate == 4);
+        open.refused += u64::from(fate == 5);
         let arrivals = &mut open.arrivals;
         arrivals.places[place] += 1;
         arrivals.strides += 1;

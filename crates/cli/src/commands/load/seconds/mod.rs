@@ -77,11 +77,12 @@ struct Row {
     p99_ns: Option<u64>,
     p99_9_ns: Option<u64>,
     max_ns: Option<u64>,
+    refused: u64,
 }
 
 /// The names of the columns of a series.
 const COLUMNS: &str = "second,length_s,requests,rate_per_s,errors,mean_ns,p50_ns,p90_ns,p95_ns,\
-                       p99_ns,p99_9_ns,max_ns";
+                       p99_ns,p99_9_ns,max_ns,refused";
 
 impl Row {
     fn csv(&self) -> String {
@@ -89,9 +90,9 @@ impl Row {
         let mean = self.mean_ns.map_or(String::new(), |ns| format!("{ns:.0}"));
         let times =
             [self.p50_ns, self.p90_ns, self.p95_ns, self.p99_ns, self.p99_9_ns, self.max_ns];
-        let Row { second, length_s, requests, rate_per_s, errors, .. } = self;
+        let Row { second, length_s, requests, rate_per_s, errors, refused, .. } = self;
         let times = times.map(time).join(",");
-        format!("{second},{length_s},{requests},{rate_per_s:.1},{errors},{mean},{times}")
+        format!("{second},{length_s},{requests},{rate_per_s:.1},{errors},{mean},{times},{refused}")
     }
 }
 
@@ -100,6 +101,7 @@ struct Kept {
     number: u32,
     requests: u64,
     errors: u64,
+    refused: u64,
     latency: Latency,
     /// The histogram in HDR's V2 format; empty if it is not needed.
     encoded: Vec<u8>,
@@ -121,7 +123,7 @@ impl Seconds {
 
     /// Adds the next second, which ended a moment ago.
     pub fn add(&mut self, second: &SecondCounted) {
-        let SecondCounted { number, requests, errors, latency } = second;
+        let SecondCounted { number, requests, errors, refused, latency } = second;
         let since = Duration::from_secs(u64::from(*number) + 1);
         self.began.get_or_insert_with(|| SystemTime::now() - since);
         let mut encoded = Vec::new();
@@ -134,6 +136,7 @@ impl Seconds {
             number: *number,
             requests: *requests,
             errors: *errors,
+            refused: *refused,
             latency,
             encoded,
         });
@@ -222,7 +225,7 @@ impl Seconds {
     }
 
     fn row(&self, nth: usize, window_s: f64) -> Row {
-        let Kept { number, requests, errors, latency, .. } = &self.kept[nth];
+        let Kept { number, requests, errors, refused, latency, .. } = &self.kept[nth];
         let is_last = nth + 1 == self.kept.len();
         let rest = window_s - f64::from(*number);
         let length_s = if is_last && rest.is_finite() && rest > 0.0 { rest } else { 1.0 };
@@ -239,6 +242,7 @@ impl Seconds {
             p99_ns: latency.p99,
             p99_9_ns: latency.p99_9,
             max_ns: latency.max,
+            refused: *refused,
         }
     }
 }
@@ -249,7 +253,11 @@ fn figures(row: &Row) -> String {
     let rate = format!("{}/s", HumanCount(row.rate_per_s.round() as u64));
     let (p50, p99, errors) = (time(row.p50_ns), time(row.p99_ns), HumanCount(row.errors));
     let noun = if row.errors == 1 { "error" } else { "errors" };
-    format!("{rate:>11}  p50 {p50:>7}  p99 {p99:>7}  {errors} {noun}")
+    let refused = match row.refused {
+        0 => String::new(),
+        n => format!("  {} refused", HumanCount(n)),
+    };
+    format!("{rate:>11}  p50 {p50:>7}  p99 {p99:>7}  {errors} {noun}{refused}")
 }
 
 #[cfg(test)]

@@ -11,7 +11,8 @@ fn seconds() -> Seconds {
     for (number, requests, errors) in [(0, 1_000, 0), (1, 2_000, 1), (2, 0, 7)] {
         let mut latency = Histogram::new_with_bounds(1, 240_000_000_000, 3).unwrap();
         latency.record_n(1_000_000 * u64::from(number + 1), requests).unwrap();
-        seconds.add(&SecondCounted { number, requests, errors, latency });
+        let refused = if number == 2 { 14 } else { 0 };
+        seconds.add(&SecondCounted { number, requests, errors, refused, latency });
     }
     seconds
 }
@@ -27,7 +28,7 @@ fn a_series_has_a_row_per_second_and_the_rate_of_the_last_counts_its_length() {
     assert_eq!(lines[0], COLUMNS);
     assert!(lines[1].starts_with("0,1,1000,1000.0,0,"), "{text}");
     assert!(lines[2].starts_with("1,1,2000,2000.0,1,"), "{text}");
-    assert_eq!(lines[3], "2,0.5,0,0.0,7,,,,,,,");
+    assert_eq!(lines[3], "2,0.5,0,0.0,7,,,,,,,,14");
     let columns = COLUMNS.split(',').count();
     assert!(lines.iter().all(|line| line.split(',').count() == columns), "{text}");
 
@@ -98,8 +99,9 @@ fn a_line_has_rate_latency_and_errors() {
     let seconds = seconds();
     assert_eq!(seconds.line(1, 2.5), "    2 s      2,000/s  p50 2.00 ms  p99 2.00 ms  1 error");
     let words = seconds.last_in_words().unwrap();
-    assert_eq!(words, "0/s p50 – p99 – 7 errors");
-    assert_eq!(seconds.line(2, 2.5), "  2.5 s          0/s  p50       –  p99       –  7 errors");
+    assert_eq!(words, "0/s p50 – p99 – 7 errors 14 refused");
+    let last = "  2.5 s          0/s  p50       –  p99       –  7 errors  14 refused";
+    assert_eq!(seconds.line(2, 2.5), last);
 }
 
 #[test]

@@ -62,6 +62,11 @@ pub trait Place: Send + Sync {
 
     /// A connection is lost that was up, or an attempt to connect has failed.
     fn is_lost(&self, _was_up: bool) {}
+
+    /// Further metrics for Prometheus: what is known of those who say where the broker is.
+    fn metrics(&self) -> String {
+        String::new()
+    }
 }
 
 impl fmt::Debug for Broker {

@@ -1,12 +1,12 @@
 //! Tests of the seconds: none is lost, and each is returned when every source has handed it over.
 
 use super::*;
-use crate::counts::seconds::Ticking;
+use crate::counts::seconds::{SoFar, Ticking};
 
 fn second(number: u32, requests: u64) -> SecondCounted {
     let mut latency = new_histogram();
     latency.record_n(1_000, requests).unwrap();
-    SecondCounted { number, requests, errors: 0, latency }
+    SecondCounted { number, requests, errors: 0, refused: 0, latency }
 }
 
 fn numbers(seconds: &[SecondCounted]) -> Vec<(u32, u64, u64)> {
@@ -45,7 +45,8 @@ fn histograms_are_used_again_and_empty() {
     let mut current = new_histogram();
     for number in 0..5 {
         current.record_n(1_000, 10).unwrap();
-        ticking.next(number + 1, 10 * (u64::from(number) + 1), 0, &mut current);
+        let requests = 10 * (u64::from(number) + 1);
+        ticking.next(number + 1, SoFar { requests, ..SoFar::default() }, &mut current);
         assert!(ticking.has_over() && current.is_empty());
         ticking.hand_over(handed);
         assert!(!ticking.has_over());

@@ -130,6 +130,11 @@ pub(super) trait Driver: Sized {
     /// The oldest request of a connection got a wrong reply that is tolerated.
     fn answered_wrong<T>(&mut self, _slot: u32, _of: &Connection<T>, _times: &Times, _now: Nanos) {}
 
+    /// The oldest request of a connection was refused.
+    fn refused<T>(&mut self, slot: u32, of: &Connection<T>, times: &Times, now: Nanos) {
+        self.answered_wrong(slot, of, times, now);
+    }
+
     /// The oldest request of a connection timed out, and the connection continues.
     fn one_timed_out<T>(&mut self, slot: u32, of: &Connection<T>, times: &Times, now: Nanos) {
         self.answered_wrong(slot, of, times, now);

@@ -62,6 +62,47 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         }
     }
 
+    /// Counts the wrong operations of the last bytes, if they are tolerated.
+    #[inline]
+    pub(super) fn count_wrong_pushes(&mut self) {
+        if let Some(wrong) = self.count.operations.take_wrong() {
+            self.count.errors.wrong_reply += wrong.count;
+            wrong.first.into_iter().for_each(|exchange| self.shared.saw_wrong(*exchange));
+        }
+    }
+
+    /// Counts the next `replies` replies. Those that are refusals are counted apart, and have no latency.
+    #[inline]
+    pub(super) fn count_unless_refused(&mut self, slot: u32, replies: u32) {
+        let mut counted = 0;
+        while let Some(refused) = self.next_refused(slot) {
+            if refused > counted {
+                V::answered(self, slot, refused - counted);
+            }
+            self.count_refused(slot);
+            counted = refused + 1;
+        }
+        if replies > counted {
+            V::answered(self, slot, replies - counted);
+        }
+    }
+
+    #[inline]
+    fn next_refused(&mut self, slot: u32) -> Option<u32> {
+        self.dialect.next_refused(&mut self.connections[slot as usize].talk)
+    }
+
+    /// Counts a reply that is a refusal.
+    #[cold]
+    fn count_refused(&mut self, slot: u32) {
+        self.replies -= 1;
+        self.unexpected += 1;
+        self.count.refused += u64::from(self.counts && slot < self.active);
+        let connection = &mut self.connections[slot as usize];
+        self.drive.refused(slot, connection, &self.times, self.now);
+        self.times.pop_run(&mut connection.sent, 1);
+    }
+
     /// The moment from which the latency of the oldest request of a connection counts; `None` if it does not.
     #[inline]
     fn counts_from(&self, slot: u32, connection: &Connection<D::ConnectionState>) -> Option<Nanos> {

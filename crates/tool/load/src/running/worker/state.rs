@@ -89,7 +89,7 @@ pub(super) struct Worker<'a, D: Dialect, V> {
     pub awaited: u64,
     pub refused: u64,
     pub dropped: u64,
-    /// Wrong but complete replies, if errors are tolerated.
+    /// Complete replies that are wrong, if errors are tolerated, or refusals.
     pub unexpected: u64,
     /// Number of replies by status, at the start of the window.
     pub statuses: Vec<u64>,

@@ -124,10 +124,15 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         let Connection { cursor, talk, replies, .. } = &mut self.connections[slot as usize];
         let at = At { cursor, talk, desk: &mut self.desk };
         let (came, operations) = (&self.buffer[bytes], &mut self.count.operations);
-        hear(self.dialect, at, came, self.now, operations).map_err(|mut exchange| {
+        let received = hear(self.dialect, at, came, self.now, operations);
+        let received = received.map_err(|mut exchange| {
             exchange.reply_index += *replies;
             exchange
-        })
+        });
+        if const { D::PUSHES } {
+            self.count_wrong_pushes();
+        }
+        received
     }
 
     /// Writes the pending bytes. After a partial write, the poller reports when there is room again.
@@ -286,6 +291,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         match () {
             () if const { streams::<D>() } => self.count_streams(slot, replies),
             () if const { D::MULTIPLEXED } => self.count_answered(slot, replies),
+            () if const { D::REFUSES } => self.count_unless_refused(slot, replies),
             () => V::answered(self, slot, replies),
         }
         if opens {

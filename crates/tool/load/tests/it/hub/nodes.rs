@@ -8,9 +8,9 @@ use crate::{
         server::{Fault, serve_at},
     },
 };
-use regatta_load::{Error, Node, Plan, Tally, Until};
-use regatta_record::AnnouncedLosses;
-use std::{sync::atomic::Ordering::SeqCst, time::Duration};
+use regatta_load::{Arrivals, Drive, Error, Node, Plan, Tally, Until};
+use regatta_record::{AnnouncedLosses, WrongDeliveries};
+use std::{num::NonZeroU32, sync::atomic::Ordering::SeqCst, time::Duration};
 
 /// A load on all of these nodes.
 fn on(servers: &[Server]) -> Plan {
@@ -121,11 +121,93 @@ fn announced_losses_are_counted_apart() {
         assert_eq!(tally.announced, Some(announced), "{fault:?}");
         assert_eq!(count(&tally, "deliveries"), deliveries, "{fault:?}");
     }
+    // Its copies do not hide that those of other broadcasts are missing.
     let tally = with_gaps(Fault::Unknown(100), false);
     assert_undisturbed(&tally);
-    assert_eq!(tally.announced, Some(AnnouncedLosses { unknown: 1, ..none }));
-    let deliveries = count(&tally, "deliveries");
-    assert!((all - MEMBERS as u64..=all - 4).contains(&deliveries), "{deliveries}");
+    let losses = tally.announced.expect("it permits losses");
+    let expected = AnnouncedLosses { unknown: 1, unknown_deliveries: 4, ..none };
+    assert_eq!((losses, tally.refused), (expected, 1));
+    let certain = count(&tally, "deliveries") - losses.unknown_deliveries;
+    assert_eq!(certain, all - MEMBERS as u64);
+}
+
+#[test]
+fn a_refused_broadcast_is_in_no_count_of_requests_and_in_no_latency() {
+    for fault in [Fault::NotPublished(100), Fault::Unknown(100)] {
+        for pipeline in [1, 4] {
+            let servers = two(fault);
+            let plan = Plan { allows_gaps: true, in_one_order: false, pipeline, ..on(&servers) };
+            let tally = run_dialect(2, &plan).unwrap();
+            assert_undisturbed(&tally);
+            assert_eq!((tally.requests, tally.refused), (399, 1), "{fault:?}");
+            assert_eq!(tally.histogram.len(), 399);
+            assert_eq!(tally.replies, 399 + MEMBERS as u64, "all have joined");
+        }
+    }
+    // In an open loop it is one of the requests that were due.
+    let rate = NonZeroU32::new(400).unwrap();
+    let drive = Drive::Open { rate, arrivals: Arrivals::Constant };
+    let (servers, until) = (two(Fault::NotPublished(100)), Until::Elapsed(Duration::from_secs(1)));
+    let plan = Plan { allows_gaps: true, drive, until, ..on(&servers) };
+    let tally = run_dialect(2, &plan).unwrap();
+    assert_undisturbed(&tally);
+    let open = tally.open_loop.as_ref().expect("it has a rate");
+    assert_eq!((open.refused, open.unanswered()), (1, 0));
+    assert_eq!(tally.histogram.len() + 1, open.due);
+}
+
+/// The load continues after a wrong delivery, on the same connection, and counts all of them.
+#[test]
+fn tolerated_wrong_deliveries_are_counted_by_kind() {
+    let none = WrongDeliveries::default();
+    let lost = WrongDeliveries { missing: 1, out_of_order: 1, ..none };
+    for (fault, least, most) in [
+        (Fault::None, none, none),
+        // If the member that misses it gets the next one first, all others get that in another order.
+        (Fault::Lost(100), lost, WrongDeliveries { out_of_order: MEMBERS as u64 - 1, ..lost }),
+        (
+            Fault::Doubled(100),
+            WrongDeliveries { twice: 1, ..none },
+            WrongDeliveries { twice: 1, ..none },
+        ),
+        (
+            Fault::Invented(100),
+            WrongDeliveries { unsent: 1, ..none },
+            WrongDeliveries { unsent: 1, ..none },
+        ),
+        // Several broadcasts of its sender may come before it.
+        (
+            Fault::Swapped(100),
+            WrongDeliveries { out_of_order: 2, ..none },
+            WrongDeliveries { out_of_order: 400 * MEMBERS as u64, ..none },
+        ),
+    ] {
+        for allows_gaps in [true, false] {
+            let servers = two(fault);
+            let plan = Plan { allows_gaps, tolerates: Some(1.0), ..on(&servers) };
+            let tally = run_dialect(2, &plan).unwrap();
+            let counted = tally.wrong_deliveries.expect("deliveries are checked");
+            let all = |wrong: WrongDeliveries| {
+                [wrong.missing, wrong.twice, wrong.out_of_order, wrong.unsent]
+            };
+            let is_between = |n| (all(least)[n]..=all(most)[n]).contains(&all(counted)[n]);
+            assert!((0..4).all(is_between), "{fault:?}: {counted:?}");
+            assert_eq!(tally.first_wrong.is_some(), fault != Fault::None, "{fault:?}");
+            let errors = tally.errors;
+            assert_eq!(errors.wrong_reply, all(counted).iter().sum::<u64>(), "{fault:?}");
+            assert_eq!(errors.total(), errors.wrong_reply, "{fault:?}: {errors:?}");
+            assert_eq!(tally.connections_opened, MEMBERS as u64, "{fault:?}");
+        }
+    }
+}
+
+#[test]
+fn copies_of_a_broadcast_that_is_not_published_are_wrong_deliveries() {
+    let servers = two(Fault::PublishedAnyway(100));
+    let plan = Plan { allows_gaps: true, tolerates: Some(1.0), ..on(&servers) };
+    let tally = run_dialect(2, &plan).unwrap();
+    let counted = tally.wrong_deliveries.expect("deliveries are checked");
+    assert!(counted.unsent > 0 && counted.missing == 0, "{counted:?}");
 }
 
 #[test]
@@ -145,18 +227,22 @@ fn an_announcement_excuses_nothing_else() {
         let (expected, is_published) = (&wrong.expected, wrong.expected.contains("published"));
         let is_named = expected.contains(named) || named == "not published" && is_published;
         assert!(is_named, "{fault:?}: {wrong:?}");
+        assert_ne!(tally.wrong_deliveries, Some(WrongDeliveries::default()), "{fault:?}");
     }
 }
 
 #[test]
 fn a_load_that_cannot_have_nodes_is_refused() {
     let servers = two(Fault::None);
-    let plan = on(&servers);
+    let (plan, until) = (on(&servers), Until::Elapsed(Duration::from_secs(1)));
     for (plan, why) in [
         (Plan { workload: workload("hub-echo"), ..plan.clone() }, "this load runs hub-echo"),
         (Plan { workload: workload("double"), ..plan.clone() }, "this load runs double"),
         (Plan { unix: Some("/x".into()), ..plan.clone() }, "a Unix socket belongs to one"),
-        (Plan { tolerates: Some(0.1), allows_gaps: true, ..plan.clone() }, "tolerated errors"),
+        (
+            Plan { passing: 1, until, allows_gaps: true, ..plan.clone() },
+            "members that join and leave",
+        ),
         (Plan { target: plan.nodes[0].target, ..plan.clone() }, "two of them have the address"),
         (Plan { connections: 1, ..plan.clone() }, "2 nodes need at least 2 connections"),
     ] {

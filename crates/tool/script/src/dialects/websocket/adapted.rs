@@ -2,6 +2,7 @@
 
 use super::{
     adapters::{Adapter, Incoming, Next},
+    announced::Wrong,
     message::Request,
     receive::{COPY_FIRST, Hub},
     talk::ConnectionState,
@@ -73,7 +74,13 @@ impl Hub {
                         Some(Request::Broadcast(asked))
                             if adapter.copy_comes_first() && !talk.inbox.has(asked.id) =>
                         {
-                            return Err(self.terms.wrong(talk, COPY_FIRST, text));
+                            self.wrong_delivery(
+                                talk,
+                                (Wrong::OutOfOrder, COPY_FIRST),
+                                text,
+                                heard,
+                            )?;
+                            true
                         }
                         Some(_) => true,
                         None => {

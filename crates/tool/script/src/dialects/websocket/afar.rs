@@ -217,7 +217,7 @@ impl FarInbox {
             return Err(DeliveryError::Twice);
         }
         if self.later.iter().skip(place).any(|(_, later)| *later == sender) {
-            return Err(DeliveryError::OutOfOrder);
+            return Err(DeliveryError::OutOfOrder { is_owed: true });
         }
         self.later.insert(place, (id, sender));
         while self.later.front().is_some_and(|(id, _)| *id == self.first as u32) {
@@ -275,7 +275,10 @@ mod tests {
         for id in (begin..begin + 40_000).step_by(2) {
             assert_eq!(inbox.take(payload(1, id)), Ok(()));
             assert_eq!(inbox.take(payload(1, id)), Err(DeliveryError::Twice));
-            assert_eq!(inbox.take(payload(1, id - 1)), Err(DeliveryError::OutOfOrder));
+            assert_eq!(
+                inbox.take(payload(1, id - 1)),
+                Err(DeliveryError::OutOfOrder { is_owed: true })
+            );
             assert_eq!(inbox.take(payload(2, id - 1)), Ok(()), "of another sender");
         }
         assert!(inbox.later.len() <= MAX_IN_FLIGHT);
@@ -376,7 +379,7 @@ mod tests {
                 let expected = match number {
                     _ if model.contains(&number) => Err(DeliveryError::Twice),
                     _ if model.range(number..).any(|later| senders[*later] == sender) => {
-                        Err(DeliveryError::OutOfOrder)
+                        Err(DeliveryError::OutOfOrder { is_owed: true })
                     }
                     _ => Ok(()),
                 };

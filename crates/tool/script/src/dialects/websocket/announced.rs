@@ -1,6 +1,6 @@
-//! Counts of the losses that a hub announced.
+//! Counts of the losses that a hub announced, and of its wrong deliveries.
 
-use regatta_record::AnnouncedLosses;
+use regatta_record::{AnnouncedLosses, WrongDeliveries};
 use std::sync::atomic::{AtomicU64, Ordering::*};
 
 /// Counts of what the hub announced to the members of this process.
@@ -11,6 +11,7 @@ pub(super) struct Losses {
     pub missed: AtomicU64,
     pub not_published: AtomicU64,
     pub unknown: AtomicU64,
+    pub unknown_deliveries: AtomicU64,
 }
 
 impl Losses {
@@ -22,6 +23,53 @@ impl Losses {
             missed: of(&self.missed),
             not_published: of(&self.not_published),
             unknown: of(&self.unknown),
+            unknown_deliveries: of(&self.unknown_deliveries),
+        }
+    }
+}
+
+/// How a delivery is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wrong {
+    Twice,
+    OutOfOrder,
+    /// No member has sent it, or its result says that it is not published.
+    Unsent,
+}
+
+/// Counts of wrong deliveries to the members of this process.
+#[derive(Debug, Default)]
+pub(super) struct WrongCounts {
+    missing: AtomicU64,
+    twice: AtomicU64,
+    out_of_order: AtomicU64,
+    unsent: AtomicU64,
+}
+
+impl WrongCounts {
+    /// Counts a wrong delivery.
+    pub fn add(&self, wrong: Wrong) {
+        let count = match wrong {
+            Wrong::Twice => &self.twice,
+            Wrong::OutOfOrder => &self.out_of_order,
+            Wrong::Unsent => &self.unsent,
+        };
+        count.fetch_add(1, Relaxed);
+    }
+
+    /// Counts deliveries that have not come.
+    pub fn miss(&self, deliveries: u64) {
+        self.missing.fetch_add(deliveries, Relaxed);
+    }
+
+    /// The counts so far.
+    pub fn counted(&self) -> WrongDeliveries {
+        let of = |count: &AtomicU64| count.load(Relaxed);
+        WrongDeliveries {
+            missing: of(&self.missing),
+            twice: of(&self.twice),
+            out_of_order: of(&self.out_of_order),
+            unsent: of(&self.unsent),
         }
     }
 }

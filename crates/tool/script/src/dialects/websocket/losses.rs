@@ -3,17 +3,21 @@
 //! an error, as what came although it was announced as not published.
 
 use super::{
+    announced::Wrong,
     member::DeliveryError,
     message::{Notice, Payload, Request},
+    order::Place,
     receive::Hub,
-    roster::{Delivered, Fate, Place, Receiver, Settled},
+    roster::{Delivered, Fate, Receiver, Settled},
     talk::ConnectionState,
 };
-use crate::dialect::Heard;
+use crate::{dialect::Heard, time::Nanos};
 use regatta_record::Exchange;
 use std::{mem, sync::atomic::Ordering::*};
 
-const REFUSED: &str = "no copy of a broadcast that is not published, as its result says";
+/// A copy of a broadcast that reaches nobody.
+const REFUSED: (Wrong, &str) =
+    (Wrong::Unsent, "no copy of a broadcast that is not published, as its result says");
 
 impl Hub {
     /// Handles a message that is no reply and no copy.
@@ -22,6 +26,7 @@ impl Hub {
         &self,
         talk: &mut ConnectionState,
         text: &[u8],
+        heard: &mut impl Heard,
         replies: &mut u32,
     ) -> Result<(), Box<Exchange>> {
         let notice = Notice::read(text);
@@ -39,7 +44,7 @@ impl Hub {
                 self.losses.missed.fetch_add(missed, Relaxed);
                 // If nothing is missing, the order continues.
                 if missed > 0 || !talk.inbox.is_complete(&self.roster) {
-                    talk.place = Place::Unknown;
+                    talk.place = talk.place.after_gap();
                 }
                 return Ok(());
             }
@@ -50,19 +55,22 @@ impl Hub {
         if talk.asked.front() != Some(&Request::Broadcast(payload)) {
             return Err(self.terms.wrong(talk, &self.terms.expected(talk), text));
         }
-        let Settled { received, missed } = self.roster.settle(payload.id, fate);
-        if fate == Fate::NotPublished && received > 0 {
-            let expected =
-                format!("the result of a published broadcast: {received} members got it");
-            return Err(self.terms.wrong(talk, &expected, text));
+        let Settled { received, others, missed } = self.roster.settle(payload.id, fate);
+        let got = received + others;
+        if fate == Fate::NotPublished && got > 0 {
+            let expected = format!("the result of a published broadcast: {got} members got it");
+            self.wrong_delivery(talk, (Wrong::Unsent, &expected), text, heard)?;
         }
-        let count = match fate {
-            Fate::NotPublished => &self.losses.not_published,
-            Fate::Owed | Fate::Unknown => &self.losses.unknown,
+        match fate {
+            Fate::NotPublished => self.losses.not_published.fetch_add(1, Relaxed),
+            Fate::Owed | Fate::Unknown => {
+                self.losses.unknown_deliveries.fetch_add(received, Relaxed);
+                self.losses.unknown.fetch_add(1, Relaxed)
+            }
         };
-        count.fetch_add(1, Relaxed);
         // Not published, or counted as unknown: the members that got a gap before have not missed it.
         self.losses.missed.fetch_sub(missed, Relaxed);
+        talk.refused.push_back(*replies);
         self.answered(talk);
         *replies += 1;
         Ok(())
@@ -78,35 +86,38 @@ impl Hub {
     ) -> Result<(), Box<Exchange>> {
         let Payload { id, at, .. } = payload;
         if self.roster.fate(id) == Some(Fate::NotPublished) {
-            return Err(self.terms.wrong(talk, REFUSED, text));
+            return self.wrong_delivery(talk, REFUSED, text, heard);
         }
         if talk.inbox.take_excused(id) {
             return self.take_late(talk, payload, text, heard);
         }
         talk.inbox.pass_over(id, &self.roster);
-        let is_owed = match talk.inbox.take(id, &self.roster) {
-            Ok(is_owed) => is_owed,
-            Err(error) => return Err(self.terms.wrong(talk, error.in_words(), text)),
-        };
+        let Some(is_owed) = self.take_into_inbox(talk, id, text, heard)? else { return Ok(()) };
         // What was sent before the member joined is not checked further. A broadcast that is owed to this member
         // keeps its words until the next call.
         match is_owed && self.roster.fate(id) == Some(Fate::Owed) {
-            true => self.take_place(talk, id, text)?,
+            true => self.take_place(talk, id, text, heard)?,
             false => talk.place = Place::After(id),
         }
         let receiver = if is_owed { Receiver::Owed } else { Receiver::Other };
         match self.roster.deliver(id, receiver) {
-            Delivered::Refused => return Err(self.terms.wrong(talk, REFUSED, text)),
-            Delivered::Unowed if !is_owed => {}
-            Delivered::Unowed => heard.heard(Hub::DELIVERIES, at),
-            Delivered::Owed { last } => {
-                heard.heard(Hub::DELIVERIES, at);
-                if last {
-                    heard.heard(Hub::LAST_DELIVERIES, at);
-                }
-            }
+            Delivered::Refused => return self.wrong_delivery(talk, REFUSED, text, heard),
+            delivered => self.count_delivery(delivered, at, heard),
         }
         Ok(())
+    }
+
+    /// Counts a copy that was not refused.
+    fn count_delivery(&self, delivered: Delivered, at: Nanos, heard: &mut impl Heard) {
+        if matches!(delivered, Delivered::Owed { .. } | Delivered::Unknown) {
+            heard.heard(Hub::DELIVERIES, at);
+        }
+        if delivered == Delivered::Unknown {
+            self.losses.unknown_deliveries.fetch_add(1, Relaxed);
+        }
+        if delivered == (Delivered::Owed { last: true }) {
+            heard.heard(Hub::LAST_DELIVERIES, at);
+        }
     }
 
     /// Handles a copy that the member was not owed any longer. After a gap it must be in order, too; if its result
@@ -120,22 +131,21 @@ impl Hub {
     ) -> Result<(), Box<Exchange>> {
         let is_published = self.roster.fate(id) == Some(Fate::Owed);
         if is_published && talk.inbox.was_overtaken(id, &self.roster) {
-            return Err(self.terms.wrong(talk, DeliveryError::OutOfOrder.in_words(), text));
+            let error = DeliveryError::OutOfOrder { is_owed: false };
+            self.wrong_delivery(talk, (error.kind(), error.in_words()), text, heard)?;
         }
         let place = mem::replace(&mut talk.place, Place::After(id));
         if self.terms.in_one_order {
             let checked = self.roster.check_late_place(id, place);
-            checked.map_err(|other| self.other_order(talk, other, text))?;
+            checked.or_else(|other| self.other_order(talk, other, text, heard))?;
         }
         match self.roster.deliver(id, Receiver::Excused) {
-            Delivered::Refused => return Err(self.terms.wrong(talk, REFUSED, text)),
-            Delivered::Unowed => heard.heard(Hub::DELIVERIES, at),
-            Delivered::Owed { last } => {
-                self.losses.missed.fetch_sub(1, Relaxed);
-                heard.heard(Hub::DELIVERIES, at);
-                if last {
-                    heard.heard(Hub::LAST_DELIVERIES, at);
+            Delivered::Refused => return self.wrong_delivery(talk, REFUSED, text, heard),
+            delivered => {
+                if matches!(delivered, Delivered::Owed { .. }) {
+                    self.losses.missed.fetch_sub(1, Relaxed);
                 }
+                self.count_delivery(delivered, at, heard);
             }
         }
         Ok(())

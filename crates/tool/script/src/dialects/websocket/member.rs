@@ -1,7 +1,10 @@
 //! Which of the broadcasts owed to a member have arrived. Each must arrive once, and those of one
 //! sender in order.
 
-use super::roster::{Fate, MAX_IN_FLIGHT, Roster};
+use super::{
+    announced::Wrong,
+    roster::{Fate, MAX_IN_FLIGHT, Roster},
+};
 use std::collections::VecDeque;
 
 /// The broadcasts received by a member.
@@ -28,8 +31,9 @@ pub(super) struct Inbox {
 pub(super) enum DeliveryError {
     /// The member has received it before.
     Twice,
-    /// The member has received a later broadcast of the same sender.
-    OutOfOrder,
+    /// The member has received a later broadcast of the same sender. It counts as received nevertheless; `is_owed`:
+    /// the member is owed it.
+    OutOfOrder { is_owed: bool },
     /// Too many broadcasts were sent after the first one that it has not received.
     TooFar,
 }
@@ -39,12 +43,20 @@ impl DeliveryError {
     pub fn in_words(self) -> &'static str {
         match self {
             DeliveryError::Twice => "each broadcast once; this one was delivered before",
-            DeliveryError::OutOfOrder => {
+            DeliveryError::OutOfOrder { .. } => {
                 "the broadcasts of one sender in order; a later one of this sender was delivered before"
             }
             DeliveryError::TooFar => {
                 "an earlier broadcast, which is missing, before so many later ones"
             }
+        }
+    }
+
+    /// The kind under which it is counted.
+    pub fn kind(self) -> Wrong {
+        match self {
+            DeliveryError::Twice => Wrong::Twice,
+            DeliveryError::OutOfOrder { .. } | DeliveryError::TooFar => Wrong::OutOfOrder,
         }
     }
 }
@@ -92,15 +104,14 @@ impl Inbox {
         }
         let sender = |number| roster.sent(number).map(|sent| sent.sender);
         let mut later = (ahead + 1..self.received.len()).filter(|later| self.received[*later]);
-        if later.any(|later| sender(self.first + later as u64) == sender(number)) {
-            return Err(DeliveryError::OutOfOrder);
-        }
+        let is_overtaken = later.any(|later| sender(self.first + later as u64) == sender(number));
         if self.received.len() <= ahead {
             self.received.resize(ahead + 1, false);
         }
         self.received[ahead] = true;
         self.drop_received();
-        Ok(number < self.until)
+        let is_owed = number < self.until;
+        if is_overtaken { Err(DeliveryError::OutOfOrder { is_owed }) } else { Ok(is_owed) }
     }
 
     /// The member got a gap: it is not owed what was sent until now. Returns how many of these broadcasts it
@@ -204,11 +215,9 @@ impl Inbox {
         let since = since.take(MAX_IN_FLIGHT);
         let mut later = later.chain(since).chain(ahead.map(|ahead| self.first + ahead as u64));
         let sender = |number| roster.sent(number).map(|sent| sent.sender);
-        if later.any(|later| sender(later) == sender(number)) {
-            return Err(DeliveryError::OutOfOrder);
-        }
+        let is_overtaken = later.any(|later| sender(later) == sender(number));
         self.early.push(number);
-        Ok(())
+        if is_overtaken { Err(DeliveryError::OutOfOrder { is_owed: false }) } else { Ok(()) }
     }
 
     /// The first broadcast that it has not received.
@@ -259,11 +268,12 @@ mod tests {
         assert_eq!(inbox.take(3, &roster), Ok(true));
         assert_eq!(
             inbox.take(1, &roster),
-            Err(DeliveryError::OutOfOrder),
+            Err(DeliveryError::OutOfOrder { is_owed: true }),
             "3 is of the same sender"
         );
-        assert_eq!(inbox.missing(5).collect::<Vec<_>>(), [1, 4]);
-        assert!(inbox.has(0) && !inbox.has(1) && inbox.has(2) && inbox.has(3) && !inbox.has(4));
+        assert_eq!(inbox.take(1, &roster), Err(DeliveryError::Twice), "it came nevertheless");
+        assert_eq!(inbox.missing(5).collect::<Vec<_>>(), [4]);
+        assert!((0..4).all(|number| inbox.has(number)) && !inbox.has(4));
     }
 
     #[test]
@@ -292,7 +302,8 @@ mod tests {
         inbox.joins(3);
         assert_eq!(inbox.take(0, &roster), Err(DeliveryError::Twice));
         assert_eq!(inbox.take(3, &roster), Ok(true));
-        assert_eq!(inbox.take(2, &roster), Err(DeliveryError::OutOfOrder));
+        let error = DeliveryError::OutOfOrder { is_owed: false };
+        assert_eq!(inbox.take(2, &roster), Err(error));
         assert_eq!(inbox.take(1, &roster), Ok(false), "a broadcast of another sender");
     }
 
@@ -367,13 +378,14 @@ mod tests {
                     model.iter().any(|later| *later > number && senders[*later as usize] == sender);
                 let expected = match number {
                     _ if model.contains(&number) => Err(DeliveryError::Twice),
-                    _ if overtaken => Err(DeliveryError::OutOfOrder),
+                    _ if overtaken => {
+                        let is_owed = (joins..until).contains(&number);
+                        Err(DeliveryError::OutOfOrder { is_owed })
+                    }
                     _ => Ok((joins..until).contains(&number)),
                 };
                 prop_assert_eq!(inbox.take(number, &roster), expected);
-                if expected.is_ok() {
-                    model.insert(number);
-                }
+                model.insert(number);
                 if has_joined {
                     let missing: Vec<u64> =
                         (joins..until.min(sent)).filter(|number| !model.contains(number)).collect();

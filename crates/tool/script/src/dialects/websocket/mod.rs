@@ -5,7 +5,7 @@
 //! copies, one for each member, are deliveries. `roster` tracks which members are owed which broadcast.
 //! `receive` reads what arrives and checks replies. `member` checks that each copy arrives once, and in
 //! the order of its sender; `afar` does so for members on other machines, and `losses` where the hub may
-//! announce that it lost messages. `message` has the bytes of
+//! announce that it lost messages. `order` compares the orders of all members. `message` has the bytes of
 //! messages, and `adapters` has those of other hubs' protocols on top of WebSocket.
 
 mod adapted;
@@ -18,6 +18,7 @@ mod losses;
 mod member;
 mod message;
 mod opening;
+mod order;
 mod receive;
 mod roster;
 mod talk;

@@ -3,11 +3,13 @@
 use super::{
     adapters::Adapter,
     afar::{Afar, FarInbox},
-    announced::Losses,
+    announced::{Losses, Wrong, WrongCounts},
     frames,
+    member::DeliveryError,
     message::{self, Message, Payload, Request},
     opening::Asked,
-    roster::{OtherOrder, Place, Roster, Sent, TooMany},
+    order::{OtherOrder, Place},
+    roster::{Roster, Sent, TooMany},
     talk::{ConnectionState, Stage, Standing},
     terms::Terms,
 };
@@ -19,7 +21,7 @@ use crate::{
     time::Nanos,
 };
 use regatta_proto::websocket::{CloseCode, Decoder, Event, Frame, Role};
-use regatta_record::{AcrossSeen, AnnouncedLosses, Exchange, Operation};
+use regatta_record::{AcrossSeen, AnnouncedLosses, Exchange, Operation, WrongDeliveries};
 use std::mem;
 
 /// Maximum number of bytes of a message that a member accepts.
@@ -45,6 +47,8 @@ pub struct Hub {
     pub(super) roster: Roster,
     /// What the hub announced as lost.
     pub(super) losses: Losses,
+    /// Deliveries that were wrong.
+    pub(super) wrong: WrongCounts,
     /// Members on other machines, if there are some.
     pub(super) afar: Option<Afar>,
 }
@@ -66,8 +70,8 @@ impl Hub {
         let first = if is_stream { frames::BINARY } else { frames::TEXT };
         let roster = Roster::new(order.shared);
         let afar = order.machines.map(Afar::new);
-        let losses = Losses::default();
-        Hub { terms, first, script, seed: order.seed, hosts, path, roster, losses, afar }
+        let (losses, wrong) = Default::default();
+        Hub { terms, first, script, seed: order.seed, hosts, path, roster, losses, wrong, afar }
     }
 
     /// Returns the number of bytes in the frame of a request.
@@ -117,11 +121,11 @@ impl Hub {
         match Message::read(message) {
             Some(Message::Broadcast(payload)) => self.take_copy(talk, payload, message, heard),
             Some(reply @ (Message::Echo(_) | Message::Result(..))) => {
-                self.take_reply(talk, reply, message)?;
+                self.take_reply(talk, reply, message, heard)?;
                 *replies += 1;
                 Ok(())
             }
-            None => self.take_loss(talk, message, replies),
+            None => self.take_loss(talk, message, heard, replies),
         }
     }
 
@@ -146,27 +150,61 @@ impl Hub {
         }
         let sent = self.roster.sent(id).filter(|sent| sent.sender == sender && sent.at == at);
         if sent.is_none() {
-            let expected = match id < talk.inbox.first() {
-                true => "each broadcast once; this one was delivered before",
-                false => "only broadcasts that a member has sent",
+            let wrong = match id < talk.inbox.first() {
+                true => (Wrong::Twice, "each broadcast once; this one was delivered before"),
+                false => (Wrong::Unsent, "only broadcasts that a member has sent"),
             };
-            return Err(self.terms.wrong(talk, expected, text));
+            return self.wrong_delivery(talk, wrong, text, heard);
         }
         if self.terms.may_be_lost {
             return self.take_uncertain(talk, payload, text, heard);
         }
-        match talk.inbox.take(id, &self.roster) {
-            Ok(false) => talk.place = Place::After(id),
-            Ok(true) => {
-                self.take_place(talk, id, text)?;
+        match self.take_into_inbox(talk, id, text, heard)? {
+            None => {}
+            Some(false) => talk.place = Place::After(id),
+            Some(true) => {
+                self.take_place(talk, id, text, heard)?;
                 heard.heard(Hub::DELIVERIES, at);
                 if self.roster.record_delivery(id) {
                     heard.heard(Hub::LAST_DELIVERIES, at);
                 }
             }
-            Err(error) => return Err(self.terms.wrong(talk, error.in_words(), text)),
         }
         Ok(())
+    }
+
+    /// Records the copy of a broadcast in the inbox. Returns whether the member is owed it; `None` if the copy is
+    /// wrong and counts as nothing else.
+    #[inline]
+    pub(super) fn take_into_inbox(
+        &self,
+        talk: &mut ConnectionState,
+        id: u64,
+        text: &[u8],
+        heard: &mut impl Heard,
+    ) -> Result<Option<bool>, Box<Exchange>> {
+        let error = match talk.inbox.take(id, &self.roster) {
+            Ok(is_owed) => return Ok(Some(is_owed)),
+            Err(error) => error,
+        };
+        self.wrong_delivery(talk, (error.kind(), error.in_words()), text, heard)?;
+        Ok(match error {
+            DeliveryError::OutOfOrder { is_owed } => Some(is_owed),
+            DeliveryError::Twice | DeliveryError::TooFar => None,
+        })
+    }
+
+    /// Counts a wrong delivery. Only a load that tolerates errors continues after it.
+    #[cold]
+    pub(super) fn wrong_delivery(
+        &self,
+        talk: &ConnectionState,
+        (wrong, expected): (Wrong, &str),
+        text: &[u8],
+        heard: &mut impl Heard,
+    ) -> Result<(), Box<Exchange>> {
+        self.wrong.add(wrong);
+        heard.wrong(self.terms.wrong(talk, expected, text))
     }
 
     /// Compares the order of a member with that of the others.
@@ -176,13 +214,14 @@ impl Hub {
         talk: &mut ConnectionState,
         id: u64,
         text: &[u8],
+        heard: &mut impl Heard,
     ) -> Result<(), Box<Exchange>> {
         if !self.terms.in_one_order {
             return Ok(());
         }
         let place = mem::replace(&mut talk.place, Place::After(id));
         let checked = self.roster.check_place(id, place);
-        checked.map_err(|other| self.other_order(talk, other, text))
+        checked.or_else(|other| self.other_order(talk, other, text, heard))
     }
 
     /// A copy whose order differs from that of other members.
@@ -192,7 +231,8 @@ impl Hub {
         talk: &ConnectionState,
         other: OtherOrder,
         text: &[u8],
-    ) -> Box<Exchange> {
+        heard: &mut impl Heard,
+    ) -> Result<(), Box<Exchange>> {
         let broadcast = |number| match self.roster.sent(number) {
             Some(Sent { sender, at, .. }) => {
                 let digits = Payload { sender, id: number, at }.digits();
@@ -204,14 +244,16 @@ impl Hub {
             OtherOrder::At(Place::After(number)) => {
                 format!("another member got this one directly after {}", broadcast(number))
             }
-            OtherOrder::At(Place::First | Place::Unknown) => {
-                "another member got this one directly before all others".into()
-            }
+            OtherOrder::At(_) => "another member got this one directly before all others".into(),
             OtherOrder::Before(number) => {
                 format!("other members got this one before {}", broadcast(number))
             }
+            OtherOrder::Behind(number) => {
+                format!("another member got this one, a gap, and then {}", broadcast(number))
+            }
         };
-        self.terms.wrong(talk, &format!("one order for all members; {other}"), text)
+        let expected = format!("one order for all members; {other}");
+        self.wrong_delivery(talk, (Wrong::OutOfOrder, &expected), text, heard)
     }
 
     fn take_reply(
@@ -219,12 +261,13 @@ impl Hub {
         talk: &mut ConnectionState,
         reply: Message,
         text: &[u8],
+        heard: &mut impl Heard,
     ) -> Result<(), Box<Exchange>> {
         let is_right = match (talk.asked.front(), reply) {
             (Some(Request::Echo(asked)), Message::Echo(payload)) => *asked == payload,
             (Some(Request::Broadcast(asked)), Message::Result(payload, listeners)) => {
                 if *asked == payload && !talk.inbox.has(payload.id) {
-                    return Err(self.terms.wrong(talk, COPY_FIRST, text));
+                    self.wrong_delivery(talk, (Wrong::OutOfOrder, COPY_FIRST), text, heard)?;
                 }
                 let own @ (least, _) = self.roster.listeners(payload.id).into_inner();
                 let most = self.most_listeners(own.1);
@@ -375,6 +418,7 @@ impl Dialect for Hub {
     type ConnectionState = ConnectionState;
 
     const OPENS: bool = true;
+    const REFUSES: bool = true;
 
     const OPERATIONS: &'static [Operation] = &[
         Operation::REQUESTS,
@@ -507,6 +551,7 @@ impl Dialect for Hub {
         heard: &mut impl Heard,
     ) -> Result<u32, Box<Exchange>> {
         let mut replies = 0;
+        talk.refused.clear();
         if let Err(exchange) = self.take_bytes(talk, data, heard, &mut replies) {
             return Err(Box::new(Exchange { reply_index: replies.into(), ..*exchange }));
         }
@@ -514,6 +559,11 @@ impl Dialect for Hub {
             cursor.answer(replies, &self.script);
         }
         Ok(replies)
+    }
+
+    #[inline]
+    fn next_refused(&self, talk: &mut ConnectionState) -> Option<u32> {
+        talk.refused.pop_front()
     }
 
     fn keeps_alive(&self) -> bool {
@@ -534,7 +584,11 @@ impl Dialect for Hub {
     }
 
     fn missing(&self, wrong: &mut dyn FnMut(Exchange)) {
-        for (id, sent, left) in self.roster.missing().into_iter().take(REPORTED) {
+        for (nth, (id, sent, left)) in self.roster.missing().into_iter().enumerate() {
+            self.wrong.miss(left);
+            if nth >= REPORTED {
+                continue;
+            }
             let payload = Payload { sender: sent.sender, id, at: sent.at };
             wrong(Exchange {
                 // The number of the request on its connection is no longer known.
@@ -552,6 +606,11 @@ impl Dialect for Hub {
 
     fn announced(&self) -> Option<AnnouncedLosses> {
         self.terms.may_be_lost.then(|| self.losses.counted())
+    }
+
+    /// Not with members on other machines: the leader compares their counts.
+    fn wrong_deliveries(&self) -> Option<WrongDeliveries> {
+        (self.terms.broadcasts && self.afar.is_none()).then(|| self.wrong.counted())
     }
 
     fn across(&self) -> Option<AcrossSeen> {

@@ -22,9 +22,6 @@ pub(super) const MAX_IN_FLIGHT: usize = 1 << 14;
 /// Time after which a server has noticed that a connection closed, and no longer counts it.
 const NOTICED: Nanos = 2_000_000_000;
 
-/// Number of predecessors that are followed from a broadcast to find it among them.
-const PREDECESSORS: usize = 16;
-
 /// Number of words in total: [`Head`], then one [`Broadcast`] and then one [`Further`] for each number,
 /// modulo [`MAX_IN_FLIGHT`].
 pub(super) const WORDS: usize = HEAD + (BROADCAST + FURTHER) * MAX_IN_FLIGHT;
@@ -33,7 +30,7 @@ const HEAD: usize = 2 * BROADCAST;
 /// Number of words in a broadcast: a cache line.
 const BROADCAST: usize = 8;
 /// Number of further words of a broadcast.
-const FURTHER: usize = 4;
+const FURTHER: usize = 6;
 
 /// The words of the head.
 #[derive(Clone, Copy)]
@@ -82,13 +79,18 @@ enum Broadcast {
 
 /// The further words of a broadcast, for what is not checked in every load.
 #[derive(Clone, Copy)]
-enum Further {
-    /// The [`Place`] after which the first member got it; all others must get it there, too.
+pub(super) enum Further {
+    /// The place after which the first member got it; all others must get it there, too.
     After,
+    /// 1 more than the broadcast that a member got before it, with a gap between the two.
+    Behind,
     /// Its [`Fate`]. Changed under the lock.
     Fate,
-    /// Number of members that got it, counted only if losses may be announced. Changed under the lock.
+    /// Number of members that got it and were owed it when it was sent, counted only if losses may be announced.
+    /// Changed under the lock.
     Received,
+    /// Number of other members that got it. Changed under the lock.
+    Others,
     /// Number of members that got a gap instead of it, and have not got it since. Changed under the lock.
     Excused,
 }
@@ -104,41 +106,14 @@ pub(super) enum Fate {
     Unknown,
 }
 
-/// What a member got directly before a broadcast.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// Not known: it got nothing since it joined, or since a gap.
-    Unknown,
-    /// Nothing, and it joined before the first broadcast.
-    First,
-    /// This broadcast.
-    After(u64),
-}
-
-impl Place {
-    fn word(self) -> u64 {
-        match self {
-            Place::Unknown => 0,
-            Place::First => 1,
-            Place::After(number) => number + 2,
-        }
-    }
-
-    fn of_word(word: u64) -> Place {
-        match word {
-            0 => Place::Unknown,
-            1 => Place::First,
-            number => Place::After(number - 2),
-        }
-    }
-}
-
 /// What became of a broadcast until its result said that it is not published, or may not be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Settled {
-    /// Number of members that got it.
+    /// Number of members that got it and were owed it when it was sent.
     pub received: u64,
-    /// Number of members that were forgiven it: they got a gap before.
+    /// Number of other members that got it.
+    pub others: u64,
+    /// Number of members that got a gap before, and not the broadcast.
     pub missed: u64,
 }
 
@@ -153,21 +128,14 @@ pub(super) enum Receiver {
     Other,
 }
 
-/// How a member's order differs from that of another one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OtherOrder {
-    /// Another member got the broadcast at this place.
-    At(Place),
-    /// Other members got it before this one, directly after which it came now.
-    Before(u64),
-}
-
 /// What a copy is, if losses may be announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Delivered {
     /// It was owed, or came after a gap. `last`: all members have got it now.
     Owed { last: bool },
-    /// It is unknown whether it is published, or the member was not owed it.
+    /// It is unknown whether it is published, and the member was owed it when it was sent.
+    Unknown,
+    /// The member was not owed it.
     Unowed,
     /// It was to reach nobody.
     Refused,
@@ -199,7 +167,7 @@ pub(super) struct TooMany;
 
 /// A spin lock for words that change together. If a process dies while it holds the lock, the others
 /// wait until the leading process ends them.
-struct Lock<'a>(&'a AtomicU64);
+pub(super) struct Lock<'a>(&'a AtomicU64);
 
 impl<'a> Lock<'a> {
     fn of(word: &'a AtomicU64) -> Self {
@@ -253,13 +221,23 @@ impl Roster {
     }
 
     #[inline]
-    fn further(&self, number: u64, word: Further) -> &AtomicU64 {
-        let at = number as usize % MAX_IN_FLIGHT;
-        &self.words()[HEAD + BROADCAST * MAX_IN_FLIGHT + at * FURTHER + word as usize]
+    pub(super) fn further(&self, number: u64, word: Further) -> &AtomicU64 {
+        &self.words()[Roster::further_at(number) + word as usize]
     }
 
-    fn lock(&self) -> Lock<'_> {
+    /// The index of the first further word of a broadcast.
+    #[inline]
+    fn further_at(number: u64) -> usize {
+        HEAD + BROADCAST * MAX_IN_FLIGHT + number as usize % MAX_IN_FLIGHT * FURTHER
+    }
+
+    pub(super) fn lock(&self) -> Lock<'_> {
         Lock::of(self.head(Head::Lock))
+    }
+
+    /// Whether the words of this number are those of this broadcast, not of a later one.
+    pub(super) fn is_known(&self, number: u64) -> bool {
+        self.broadcast(number, Broadcast::Number).load(Acquire) == number
     }
 
     /// Adds a member. Returns the number of the first broadcast that it is owed.
@@ -309,8 +287,7 @@ impl Roster {
 
     /// The fate of a broadcast that was sent; `None` if that was too long ago.
     pub fn fate(&self, number: u64) -> Option<Fate> {
-        let is_known = self.broadcast(number, Broadcast::Number).load(Acquire) == number;
-        is_known.then(|| match self.further(number, Further::Fate).load(Relaxed) {
+        self.is_known(number).then(|| match self.further(number, Further::Fate).load(Relaxed) {
             0 => Fate::Owed,
             1 => Fate::NotPublished,
             _ => Fate::Unknown,
@@ -320,97 +297,46 @@ impl Roster {
     /// A result says that this broadcast is not published, or may not be: it is no longer owed to anybody.
     pub fn settle(&self, number: u64, fate: Fate) -> Settled {
         let _lock = self.lock();
-        let received = self.further(number, Further::Received).load(Relaxed);
         if self.fate(number) != Some(Fate::Owed) {
-            return Settled { received, missed: 0 };
+            return Settled::default();
         }
         self.further(number, Further::Fate).store(fate as u64, Relaxed);
-        let left = self.broadcast(number, Broadcast::Left).swap(0, AcqRel);
-        if left > 0 {
+        if self.broadcast(number, Broadcast::Left).swap(0, AcqRel) > 0 {
             self.head(Head::Owed).fetch_sub(1, Relaxed);
         }
-        let members = self.broadcast(number, Broadcast::Members).load(Relaxed);
-        Settled { received, missed: members.saturating_sub(left + received) }
+        let of = |word| self.further(number, word).load(Relaxed);
+        let [received, others, missed] =
+            [Further::Received, Further::Others, Further::Excused].map(of);
+        Settled { received, others, missed }
     }
 
     /// Records a copy of a broadcast, where losses may be announced. It is the last one only if every member that
     /// was owed it has got it, also those that got a gap before.
     pub fn deliver(&self, number: u64, receiver: Receiver) -> Delivered {
         let _lock = self.lock();
-        let fate = self.fate(number);
-        if !matches!(fate, Some(Fate::Owed | Fate::Unknown)) {
-            return Delivered::Refused;
+        let add = |word| self.further(number, word).fetch_add(1, Relaxed);
+        let fate = match self.fate(number) {
+            None | Some(Fate::NotPublished) => return Delivered::Refused,
+            Some(fate) => fate,
+        };
+        if receiver == Receiver::Other {
+            add(Further::Others);
+            return Delivered::Unowed;
         }
-        self.further(number, Further::Received).fetch_add(1, Relaxed);
+        add(Further::Received);
         let excused = self.further(number, Further::Excused);
         match receiver {
-            Receiver::Owed if fate == Some(Fate::Owed) => {
-                let last = self.decrement_left(number) && excused.load(Relaxed) == 0;
-                Delivered::Owed { last }
-            }
-            Receiver::Excused if fate == Some(Fate::Owed) => {
+            _ if fate == Fate::Unknown => Delivered::Unknown,
+            Receiver::Excused => {
                 let is_last_excused = excused.fetch_sub(1, Relaxed) == 1;
                 let left = self.broadcast(number, Broadcast::Left).load(Acquire);
                 Delivered::Owed { last: is_last_excused && left == 0 }
             }
-            _ => Delivered::Unowed,
-        }
-    }
-
-    /// As [`Roster::check_place`], of a broadcast that the member is not owed any longer. It is not compared if its
-    /// words belong to a later one by now.
-    ///
-    /// # Errors
-    /// The other order.
-    pub fn check_late_place(&self, number: u64, place: Place) -> Result<(), OtherOrder> {
-        let _lock = self.lock();
-        match self.fate(number) {
-            Some(Fate::Owed) => self.check_place(number, place),
-            _ => Ok(()),
-        }
-    }
-
-    /// Compares the place at which a member gets a broadcast that it is owed with that of the first member that
-    /// got it. Equal places of all broadcasts are one order: two sequences of the same broadcasts differ first
-    /// where one broadcast has two predecessors. A member that misses some, or joined later, has a part of it, and
-    /// its first broadcast has no predecessor; so of a new place the predecessors are followed, too.
-    ///
-    /// # Errors
-    /// The other order.
-    #[inline]
-    pub fn check_place(&self, number: u64, place: Place) -> Result<(), OtherOrder> {
-        if place == Place::Unknown {
-            return Ok(());
-        }
-        let (word, is) = (self.further(number, Further::After), place.word());
-        match word.load(Relaxed) {
-            0 => match word.compare_exchange(0, is, SeqCst, SeqCst) {
-                Err(other) if other != is => Err(OtherOrder::At(Place::of_word(other))),
-                Err(_) => Ok(()),
-                Ok(_) => self.check_predecessors(number, place),
-            },
-            other if other == is => Ok(()),
-            other => Err(OtherOrder::At(Place::of_word(other))),
-        }
-    }
-
-    /// Checks that a broadcast is not among its own [`PREDECESSORS`], which two members may have set.
-    fn check_predecessors(&self, number: u64, place: Place) -> Result<(), OtherOrder> {
-        let Place::After(before) = place else { return Ok(()) };
-        let mut at = before;
-        for _ in 0..PREDECESSORS {
-            let word = self.further(at, Further::After).load(SeqCst);
-            // After the word: it may belong to a later broadcast.
-            let is_known = self.broadcast(at, Broadcast::Number).load(Acquire) == at;
-            match Place::of_word(word) {
-                Place::After(other) if is_known && other == number => {
-                    return Err(OtherOrder::Before(before));
-                }
-                Place::After(other) if is_known => at = other,
-                _ => break,
+            Receiver::Owed | Receiver::Other => {
+                let last = self.decrement_left(number) && excused.load(Relaxed) == 0;
+                Delivered::Owed { last }
             }
         }
-        Ok(())
     }
 
     /// Registers a broadcast that is about to be sent. Returns its number.
@@ -433,8 +359,8 @@ impl Roster {
         set(Broadcast::Leavers, self.head(Head::Leavers).load(Relaxed));
         set(Broadcast::Forgotten, self.forgotten(at));
         set(Broadcast::Reported, 0);
-        for word in [Further::After, Further::Fate, Further::Received, Further::Excused] {
-            self.further(number, word).store(0, Relaxed);
+        for word in 0..FURTHER {
+            self.words()[Roster::further_at(number) + word].store(0, Relaxed);
         }
         if members > 0 {
             self.head(Head::Owed).fetch_add(1, Relaxed);
@@ -616,10 +542,15 @@ mod tests {
         (0..2).for_each(|_| assert_eq!(roster.join(), 0));
         (0..3).for_each(|number| assert_eq!(roster.send(1, 0), Ok(number)));
         assert_eq!(roster.deliver(0, Receiver::Owed), Delivered::Owed { last: false });
-        assert_eq!(roster.settle(0, Fate::Unknown), Settled { received: 1, missed: 0 });
-        assert_eq!(roster.deliver(0, Receiver::Owed), Delivered::Unowed, "it may still come");
+        assert_eq!(roster.deliver(0, Receiver::Other), Delivered::Unowed, "it joined later");
+        let settled = roster.settle(0, Fate::Unknown);
+        assert_eq!(settled, Settled { received: 1, others: 1, missed: 0 });
+        assert_eq!(roster.deliver(0, Receiver::Owed), Delivered::Unknown, "it may still come");
         assert!(roster.excuse(1), "a member got a gap");
-        assert_eq!(roster.settle(1, Fate::NotPublished), Settled { received: 0, missed: 1 });
+        assert!(roster.forgive(1), "a connection was lost, which is not missed");
+        let settled = roster.settle(1, Fate::NotPublished);
+        assert_eq!(settled, Settled { received: 0, others: 0, missed: 1 });
+        assert_eq!(roster.settle(1, Fate::Unknown), Settled::default(), "it has its result");
         assert_eq!(roster.deliver(1, Receiver::Owed), Delivered::Refused);
         assert!(!roster.forgive(0) && !roster.forgive(1));
         assert!(roster.excuse(2) && roster.owes());
@@ -639,21 +570,6 @@ mod tests {
             Delivered::Refused,
             "it is too old to be known"
         );
-    }
-
-    #[test]
-    fn two_places_of_one_broadcast_are_two_orders() {
-        let roster = Roster::new(None);
-        roster.join();
-        (0..3).for_each(|_| assert!(roster.send(1, 0).is_ok()));
-        let check = |number, place| roster.check_place(number, place);
-        assert_eq!(check(0, Place::First), Ok(()));
-        assert_eq!(check(1, Place::Unknown), Ok(()), "a member that joined later");
-        assert_eq!(check(1, Place::After(0)), Ok(()));
-        assert_eq!(check(1, Place::After(0)), Ok(()));
-        assert_eq!(check(1, Place::After(2)), Err(OtherOrder::At(Place::After(0))));
-        assert_eq!(check(0, Place::After(2)), Err(OtherOrder::At(Place::First)));
-        assert_eq!(check(2, Place::After(1)), Ok(()));
     }
 
     #[test]

@@ -5,7 +5,8 @@ use super::{
     member::Inbox,
     message::{Payload, Request},
     opening::Upgrade,
-    roster::{Place, Roster},
+    order::Place,
+    roster::Roster,
 };
 use crate::time::Nanos;
 use rand::{RngCore, SeedableRng, rngs::SmallRng};
@@ -37,6 +38,9 @@ pub struct ConnectionState {
     pub(super) place: Place,
     /// What it received from each other machine of the load. Empty: there are none.
     pub(super) far: Box<[FarInbox]>,
+    /// The results that the last received bytes completed and that say that a broadcast is not published, or may not be:
+    /// the index of each among the replies in these bytes.
+    pub(super) refused: VecDeque<u32>,
     /// Frames to be sent besides requests, e.g. answers to pings.
     pub(super) asides: Vec<u8>,
     /// Whether a broadcast could not be tracked.
@@ -93,6 +97,7 @@ impl ConnectionState {
             inbox: Inbox::empty(),
             place: Place::Unknown,
             far: Box::default(),
+            refused: VecDeque::new(),
             asides: Vec::new(),
             too_many: false,
             held: Vec::new(),

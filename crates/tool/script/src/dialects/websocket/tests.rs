@@ -1,16 +1,22 @@
 //! The whole conversation of a member, however its bytes are split.
 
-use super::{Adapter, Hub, WebSocketAsks, frames, message::Payload, talk::ConnectionState};
+use super::{
+    Adapter, Hub, WebSocketAsks, frames,
+    message::{Message, Payload, Request},
+    talk::ConnectionState,
+};
 use crate::{
     cursor::Cursor,
     dialect::{At, Dialect, Heard},
     protocol::{Asks, CompileOptions, Destination, Pushes, Speech},
+    time::Nanos,
 };
 use proptest::prelude::*;
 use regatta_proto::{
     http1::{Date, server},
     websocket::{Decoder, Event, Frame, Role, handshake::Opening},
 };
+use regatta_record::{Exchange, WrongDeliveries};
 
 const ALL: [WebSocketAsks; 5] = [
     WebSocketAsks::Broadcast,
@@ -373,7 +379,7 @@ impl Room {
     /// A member gets a gap.
     fn gap(&mut self, member: usize) {
         let text = br#"{"type":"gap","recovered":false}"#;
-        self.hub.take_loss(&mut self.talks[member], text, &mut 0).unwrap();
+        self.hub.take_loss(&mut self.talks[member], text, &mut (), &mut 0).unwrap();
     }
 
     /// A member gets these broadcasts. Returns whether each was the last copy, or what was expected instead.
@@ -440,6 +446,94 @@ fn a_gap_that_loses_something_hides_no_reversed_order_after_it() {
         let wrong = room.get(1, &reversed).unwrap_err();
         assert!(wrong.contains("one order for all members"), "{wrong}");
     }
+}
+
+/// One member gets A and B, another one B, a gap, and A. Neither has anything directly before A or B to compare.
+#[test]
+fn a_gap_between_hides_no_reversed_order() {
+    for gap_first in [false, true] {
+        let mut room = Room::new(3);
+        room.send(0);
+        room.gap(1);
+        let [a, b] = [0, 1].map(|sender| room.send(sender));
+        let in_order = |room: &mut Room| {
+            room.gap(0);
+            room.get(0, &[a, b])
+        };
+        let reversed = |room: &mut Room| {
+            room.get(1, &[b]).unwrap();
+            room.gap(1);
+            room.get(1, &[a])
+        };
+        let wrong = match gap_first {
+            false => {
+                in_order(&mut room).unwrap();
+                reversed(&mut room).unwrap_err()
+            }
+            true => {
+                reversed(&mut room).unwrap();
+                in_order(&mut room).unwrap_err()
+            }
+        };
+        let named = if gap_first { "this one, a gap, and then" } else { "got this one before" };
+        assert!(wrong.contains("one order for all members") && wrong.contains(named), "{wrong}");
+        assert_eq!(room.hub.wrong.counted().out_of_order, 1);
+    }
+}
+
+/// Tolerates wrong deliveries, and counts the others.
+#[derive(Default)]
+struct Tolerant {
+    deliveries: u32,
+    wrong: Vec<String>,
+}
+
+impl Heard for Tolerant {
+    fn heard(&mut self, kind: usize, _: Nanos) {
+        self.deliveries += u32::from(kind == Hub::DELIVERIES);
+    }
+
+    fn wrong(&mut self, exchange: Box<Exchange>) -> Result<(), Box<Exchange>> {
+        self.wrong.push(exchange.expected);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_tolerated_wrong_delivery_is_counted_once_and_hides_nothing_else() {
+    let mut room = Room::new(2);
+    let [a, b, c, d] = [0, 1, 2, 0].map(|sender| room.send(sender));
+    room.get(0, &[a, b, c, d]).unwrap();
+    let unsent = Payload { id: 99, ..a };
+    let mut heard = Tolerant::default();
+    // B is missing, A comes twice.
+    for payload in [a, unsent, a, c, d] {
+        room.hub.take_copy(&mut room.talks[1], payload, b"", &mut heard).unwrap();
+    }
+    assert_eq!((heard.deliveries, heard.wrong.len()), (3, 3), "{:?}", heard.wrong);
+    let mut missing = Vec::new();
+    room.hub.missing(&mut |exchange| missing.push(exchange));
+    assert_eq!(missing.len(), 1);
+    let counted = WrongDeliveries { missing: 1, twice: 1, out_of_order: 1, unsent: 1 };
+    assert_eq!(room.hub.wrong_deliveries(), Some(counted));
+}
+
+#[test]
+fn copies_of_a_broadcast_of_which_nothing_is_known_are_counted_apart() {
+    let mut room = Room::new(3);
+    let a = room.send(0);
+    room.talks[0].asked.push_back(Request::Broadcast(a));
+    room.get(0, &[a]).unwrap();
+    room.gap(2);
+    let text = Message::Broadcast(a).text().replace("broadcast\"", "error\"");
+    let text = text.replace('}', r#","error":"unknown whether published: not confirmed"}"#);
+    let (hub, talk) = (&room.hub, &mut room.talks[0]);
+    hub.take_loss(talk, text.as_bytes(), &mut (), &mut 0).unwrap();
+    assert_eq!((hub.next_refused(talk), hub.next_refused(talk)), (Some(0), None));
+    assert_eq!(hub.losses.counted().unknown_deliveries, 1);
+    room.get(1, &[a]).unwrap();
+    let counted = room.hub.losses.counted();
+    assert_eq!((counted.unknown, counted.unknown_deliveries, counted.missed), (1, 2, 0));
 }
 
 #[test]

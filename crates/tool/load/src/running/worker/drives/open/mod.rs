@@ -412,6 +412,13 @@ impl Driver for Open {
         self.no_reply(times, &of.sent, 1, false);
     }
 
+    fn refused<T>(&mut self, _: u32, of: &Connection<T>, times: &Times, _: Nanos) {
+        let Asked { intended, .. } = std::mem::take(&mut self.asked[times.oldest_place(&of.sent)]);
+        if intended > 0 {
+            self.window.count(intended).refused += 1;
+        }
+    }
+
     fn one_timed_out<T>(&mut self, _: u32, of: &Connection<T>, times: &Times, _: Nanos) {
         self.no_reply(times, &of.sent, 1, true);
     }
