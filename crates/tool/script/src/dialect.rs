@@ -410,7 +410,7 @@ impl Streamed {
         Operation::REQUESTS,
         Operation::MESSAGES,
         Operation::FIRST_MESSAGES,
-        Operation::new("longest_gaps", "longest gap", "longest gaps"),
+        Operation::LONGEST_GAPS,
     ];
 }
 
