@@ -14,6 +14,9 @@ service Items { rpc Watch(Item) returns (stream Item); }
 
 const EACH: &str = r#"{"message": "Hello {n}", "sequence": {n}}"#;
 
+/// The same. The text of a number is its digit, 48 more.
+const EACH_IN_HEX: &str = "08{n:varint}120748656c6c6f20{n+48:varint}";
+
 /// Agents, and a server of streams of five messages.
 struct Streams {
     place: Place,
@@ -70,9 +73,7 @@ fn assert_whole(result: &Value, agents: usize) {
 fn streams_from_agents_are_checked_and_counted_together() {
     let streams = Streams::new("counts");
     let json_of_each = ["--proto", streams.proto(), "--expect", EACH, "--messages", "5"];
-    let hex = ["--expect-hex", "08{n:varint}120748656c6c6f20", "--messages", "5"];
-    // The text of the number is a digit: 0x30 more.
-    let hex = [&hex[..1], &[&format!("{}{{n+48:varint}}", hex[1])[..]], &hex[2..]].concat();
+    let hex = ["--expect-hex", EACH_IN_HEX, "--messages", "5"];
     for expected in [&json_of_each[..], &hex, &["--messages", "5"], &[]] {
         let output = streams.command("one,two", expected).output().unwrap();
         assert_whole(&assert_right(&output, 4, 2), 2);
@@ -101,10 +102,9 @@ fn a_workload_file_of_streams_arrives_at_agents_with_its_proto_file() {
 #[test]
 fn a_wrong_message_at_one_agent_is_found_with_its_number() {
     let streams = Streams::new("counts-swapped");
-    for expected in [
-        &["--proto", streams.proto(), "--expect", EACH][..],
-        &["--expect-hex", "08{n:varint}120748656c6c6f20{n+48:varint}"],
-    ] {
+    for expected in
+        [&["--proto", streams.proto(), "--expect", EACH][..], &["--expect-hex", EACH_IN_HEX]]
+    {
         let output = streams.command("one,two", expected).output().unwrap();
         let result = json(&output);
         assert_eq!(output.status.code(), Some(1), "{result:#}");

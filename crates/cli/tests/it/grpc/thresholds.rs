@@ -64,11 +64,8 @@ fn figures_of_messages_are_compared_with_the_whole_load_and_others_with_each_sta
     let all = thresholds(&output);
     let conditions: Vec<_> =
         all.iter().map(|one| (one["fail_if"].as_str(), one["stage"].as_u64())).collect();
-    let expected = [
-        (Some("p50 > 1h"), Some(1)),
-        (Some("p50 > 1h"), Some(2)),
-        (Some("gap-p50 > 1h"), None),
-    ];
+    let expected =
+        [(Some("p50 > 1h"), Some(1)), (Some("p50 > 1h"), Some(2)), (Some("gap-p50 > 1h"), None)];
     assert_eq!(conditions, expected, "{}", String::from_utf8_lossy(&output.stderr));
     assert!(all[2]["value"].as_f64() > Some(0.0), "{all:?}");
 }
@@ -97,5 +94,8 @@ fn figures_that_a_load_cannot_have_are_refused() {
                 [[request]]\npath = \"/a.B/D\"\nstream = true\nweight = 0\n";
     fs::write(&path, text).expect("written");
     let file = ["grpc://127.0.0.1:1", "--workload", path.to_str().expect("a path")];
-    assert_refused(&[&file[..], &["--fail-if", "gap-p99>1ms"]].concat(), "this load of calls has none");
+    assert_refused(
+        &[&file[..], &["--fail-if", "gap-p99>1ms"]].concat(),
+        "this load of calls has none",
+    );
 }

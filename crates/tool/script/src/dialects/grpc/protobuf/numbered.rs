@@ -139,16 +139,18 @@ impl Builder {
         let of = message.descriptor();
         if is_wrapper(&of) {
             let wrapped = Field::numbered(&of, 1).zip(message.get_field_by_number(1));
-            let (field, value) = wrapped.expect("a wrapper has one field");
-            return self.field(&field, &value, json, at);
+            if let Some((field, value)) = wrapped {
+                return self.field(&field, &value, json, at);
+            }
         }
         if is_well_known(&of) {
             return Err(at.refuse(&misplaced(&format!("a {}", of.full_name()))));
         }
-        let members = members(json, at)?;
+        let mut members = members(json, at)?;
         if let Some((name, _)) = members.iter().find(|(name, _)| name.contains("{n")) {
             return Err(at.refuse(&misplaced(&format!("the name {name:?}"))));
         }
+        members.retain(|(_, json)| has_placeholder(json));
         let mut fields: Vec<Field> = Field::all(&of).collect();
         fields.sort_by_key(Field::number);
         let mut parts = Vec::new();
@@ -157,8 +159,7 @@ impl Builder {
             let is_of = |name: &str| {
                 Field::named(&of, name).is_some_and(|named| named.number() == field.number())
             };
-            let placed = members.iter().find(|(name, json)| is_of(name) && has_placeholder(json));
-            match placed {
+            match members.iter().find(|(name, _)| is_of(name)) {
                 Some((name, json)) => {
                     parts.extend(self.field(&field, &value, json, &at.inside(name)?)?);
                 }
