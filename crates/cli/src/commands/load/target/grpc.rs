@@ -26,8 +26,9 @@ pub struct GrpcArgs {
     /// The message that the reply must have, as JSON. Needs --proto. Default: any message
     ///
     /// Its fields are compared, because a message has many encodings. Fields that are not given must be absent;
-    /// without presence, they may also have their default. With --stream, each message. Then {n} is the number
-    /// of the message in its stream, counted from 1, in a text or in place of a number; also {n-1} and {n+100}.
+    /// without presence, they may also have their default. With --stream, each message. Then n in braces is the
+    /// number of the message in its stream, counted from 1, in a text or in place of a number; also {n-1} and
+    /// {n+100}.
     #[arg(long, value_name = "JSON", requires = "proto", conflicts_with = "expect_hex")]
     expect: Option<String>,
     /// The message to send, as hex digits. Default: the empty message

@@ -59,7 +59,7 @@ impl Numbered {
         let text = Text::parse(text)?;
         let with_number = |why| match text.is_constant() {
             true => why,
-            false => format!("{why} (in message {SAMPLE})"),
+            false => format!("{why} (with {SAMPLE} in place of {{n}})"),
         };
         let sample = json::encode(of, &text.filled(SAMPLE)).map_err(with_number)?;
         if text.is_constant() {

@@ -171,7 +171,7 @@ fn placeholders_in_other_places_are_refused() {
         (r#"{"counts": {"a": {n}}}"#, "`counts`: a placeholder in a map"),
         (r#"{"counts": {"{n}": 1}}"#, "`counts`: a placeholder in a map"),
         (r#"{"items": [{"i{n}": 1}]}"#, r#"`items[0]`: test.Item has no field "i2""#),
-        (r#"{"name": {n}}"#, "(in message 2)"),
+        (r#"{"name": {n}}"#, "(with 2 in place of {n})"),
         (r#"{"id": "1{n}"}"#, "`id`: a number must be a placeholder alone"),
         (r#"{"id": "-{n}"}"#, "`id`: a number must be a placeholder alone"),
         (r#"{"id": 1{n}}"#, "a placeholder must be a whole value"),
