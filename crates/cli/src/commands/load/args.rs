@@ -45,8 +45,8 @@ use std::{
   regatta load grpc://127.0.0.1:50051/helloworld.Greeter/SayHello \\
       --proto peers/helloworld.proto -c 8 -p 32 \\
       --message '{\"name\": \"a\"}' --expect '{\"message\": \"Hello a\"}'
-  regatta load grpc://127.0.0.1:50051/shop.Prices/Watch -p 32 --proto shop.proto \\
-      --stream --messages 100 --expect '{\"number\": {n-1}}' \\
+  regatta load grpc://127.0.0.1:50051/shop.Prices/Watch -p 32 \\
+      --stream --messages 100 --proto shop.proto --expect '{\"number\": {n-1}}' \\
       --fail-if 'first-p99>10ms' --fail-if 'gap-p99>1s'
   regatta load http://127.0.0.1:8080/ --tolerate 1%
   regatta load http://127.0.0.1:8080/ --rate 1k/s \\
