@@ -8,8 +8,10 @@
 //! - `greets`: answers calls of gRPC, as SayHello of `peers/helloworld.proto`.
 //! - `greets-all NAME`: answers every call as if it were for this name.
 //! - `greets-early NAME`: does so before the message of the call has arrived.
+//! - `counts`: answers every call of gRPC with five messages: the number in field 1, and `Hello NUMBER` in field 2.
+//! - `counts-swapped`: does so, and of 40 calls on a connection swaps the messages 2 and 3 of one.
 //!
-//! It has a thread for each connection.
+//! It has a thread for each connection. With the port 0 it takes a free one, and prints its address.
 
 use regatta_http2::{
     ErrorCode,
@@ -40,6 +42,7 @@ enum How {
     Greets,
     GreetsAll(String),
     GreetsEarly(String),
+    Counts { swaps: bool },
 }
 
 fn main() {
@@ -55,9 +58,12 @@ fn main() {
         [port, "greets"] => (port, How::Greets),
         [port, "greets-all", name] => (port, How::GreetsAll(name.to_owned())),
         [port, "greets-early", name] => (port, How::GreetsEarly(name.to_owned())),
+        [port, "counts"] => (port, How::Counts { swaps: false }),
+        [port, "counts-swapped"] => (port, How::Counts { swaps: true }),
         _ => panic!("usage: streams PORT HOW; see its source"),
     };
     let listener = TcpListener::bind(format!("127.0.0.1:{port}")).expect("the port");
+    println!("listening on {}", listener.local_addr().expect("an address"));
     for stream in listener.incoming() {
         let stream = stream.expect("a connection");
         let how = how.clone();
@@ -119,7 +125,7 @@ impl Connection {
                 let content = content(&String::from_utf8_lossy(path));
                 match &self.how {
                     How::GreetsEarly(name) => self.greet(header.stream, &name.clone()),
-                    How::Greets | How::GreetsAll(_) => {}
+                    How::Greets | How::GreetsAll(_) | How::Counts { .. } => {}
                     _ => self.request(header.stream, content),
                 }
             }
@@ -127,10 +133,26 @@ impl Connection {
             Kind::DATA => match &self.how {
                 How::Greets => self.greet(header.stream, name_in(payload)),
                 How::GreetsAll(name) => self.greet(header.stream, &name.clone()),
+                How::Counts { swaps } => self.count(header.stream, *swaps),
                 _ => {}
             },
             _ => {}
         }
+    }
+
+    /// Answers a call with a stream.
+    fn count(&mut self, stream: u32, swaps: bool) {
+        self.requests += 1;
+        let numbers = match swaps && self.requests.is_multiple_of(EVERY) {
+            true => *b"13245",
+            false => *b"12345",
+        };
+        let framed = |digit: u8| {
+            let message = [&[0x08, digit - b'0', 0x12, 7][..], b"Hello ", &[digit]].concat();
+            [&[0, 0, 0, 0, message.len() as u8][..], &message].concat()
+        };
+        let content: Vec<u8> = numbers.into_iter().flat_map(framed).collect();
+        self.respond(stream, &content);
     }
 
     /// Answers a call.
@@ -139,9 +161,14 @@ impl Connection {
         // The prefix of the message, then its field 1.
         let length = text.len() as u8;
         let content = [&[0, 0, 0, 0, length + 2, 0x0a, length][..], text.as_bytes()].concat();
+        self.respond(stream, &content);
+    }
+
+    /// Sends a response with this content to a call.
+    fn respond(&mut self, stream: u32, content: &[u8]) {
         let head = [(":status", "200"), ("content-type", "application/grpc")];
         write::headers(&mut self.out, |_| (), (stream, false), &block(&head), FRAME);
-        write::data(&mut self.out, |_| (), (stream, false), &content, FRAME);
+        write::data(&mut self.out, |_| (), (stream, false), content, FRAME);
         write::headers(
             &mut self.out,
             |_| (),

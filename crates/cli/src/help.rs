@@ -53,6 +53,13 @@ mod tests {
         names.into_iter().map(of).collect()
     }
 
+    /// The library writes a new line in place of `{n}`, the placeholder for the number of a message.
+    #[test]
+    fn placeholders_are_shown_as_they_are_written() {
+        let (_, load) = helps().into_iter().find(|(name, _)| name == "load").expect("load");
+        assert!(load.contains(r#"--expect '{"number": {n-1}}' \"#), "{load}");
+    }
+
     #[test]
     fn prose_fills_its_lines_and_examples_are_not_wrapped() {
         let helps = helps();

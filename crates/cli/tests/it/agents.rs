@@ -2,6 +2,7 @@
 
 mod capacity;
 pub(crate) mod hub;
+mod streams;
 
 use crate::{
     processes::field,

@@ -13,7 +13,9 @@ use regatta_load::{
     Ask, LoadProcessConfig, Order, load_process,
     wire::{self, Inbox},
 };
-use regatta_record::{Counted, LeaderCommand, LoadProgress, ProcessMessage};
+use regatta_record::{
+    Counted, LeaderCommand, LoadProgress, Operation, OperationCounted, ProcessMessage,
+};
 use std::{
     env, io,
     process::{self, ExitCode},
@@ -110,7 +112,8 @@ fn scripted() -> ExitCode {
     }
 }
 
-/// Thread `t` counts `t + 1` latencies of each of a thousand lengths that depend on `t`.
+/// Thread `t` counts `t + 1` latencies of each of a thousand lengths that depend on `t`, also as those of the messages of
+/// streams.
 fn counted(ask: &Ask) -> Counted {
     // The bounds and the precision of all histograms of a load.
     let mut histogram = Histogram::new_with_bounds(1, 240_000_000_000, 3).expect("bounds");
@@ -120,7 +123,16 @@ fn counted(ask: &Ask) -> Counted {
         }
     }
     let requests = histogram.len();
+    let streams = |operation: Operation| {
+        let mut histogram = histogram.clone();
+        if operation.is_only_counted() {
+            histogram.clear();
+        }
+        OperationCounted { operation, count: requests, whole_run: 3 * requests, histogram }
+    };
+    let kinds = [Operation::MESSAGES, Operation::FIRST_MESSAGES, Operation::LONGEST_GAPS];
     Counted {
+        operations: kinds.map(streams).into(),
         requests,
         replies: requests,
         slices: vec![requests],

@@ -439,7 +439,7 @@ impl Streamed {
         Operation::REQUESTS,
         Operation::MESSAGES,
         Operation::FIRST_MESSAGES,
-        Operation::new("longest_gaps", "longest gap", "longest gaps"),
+        Operation::LONGEST_GAPS,
     ];
 }
 

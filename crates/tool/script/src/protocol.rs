@@ -128,6 +128,12 @@ pub trait Asks: Clone + Debug + Send + Sync + Serialize + DeserializeOwned {
         0
     }
 
+    /// The largest number of messages of a reply that is a stream of them, `u32::MAX` if it may have any number;
+    /// `None` if no reply is a stream.
+    fn most_messages(&self) -> Option<u32> {
+        None
+    }
+
     /// The whole text of its workload file, if it is from a file and is checked as the file says.
     fn text(&self) -> Option<&str> {
         None

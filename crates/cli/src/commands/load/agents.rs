@@ -27,7 +27,7 @@ pub fn check(args: &LoadArgs, plan: &Plan) -> anyhow::Result<()> {
     }
     if plan.workload.shared_words() > 0 {
         check_hub(args, plan)?;
-    } else if let Some(threshold) = args.fail_if.iter().find(|threshold| threshold.is_of_whole()) {
+    } else if let Some(threshold) = args.fail_if.iter().find(|threshold| threshold.is_across()) {
         let name = plan.workload.name();
         bail!(
             "--fail-if '{threshold}' is about deliveries of a hub between machines; this load runs {name}"

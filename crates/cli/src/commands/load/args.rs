@@ -45,8 +45,9 @@ use std::{
   regatta load grpc://127.0.0.1:50051/helloworld.Greeter/SayHello \\
       --proto peers/helloworld.proto -c 8 -p 32 \\
       --message '{\"name\": \"a\"}' --expect '{\"message\": \"Hello a\"}'
-  regatta load grpc://127.0.0.1:50051/shop.Prices/Watch -p 32 --timeout 30s \\
-      --stream --messages 100 --expect-hex '08{n:varint}'
+  regatta load grpc://127.0.0.1:50051/shop.Prices/Watch -p 32 \\
+      --stream --messages 100 --proto shop.proto --expect '{\"number\": {n-1}}' \\
+      --fail-if 'first-p99>10ms' --fail-if 'gap-p99>1s'
   regatta load http://127.0.0.1:8080/ --tolerate 1%
   regatta load http://127.0.0.1:8080/ --rate 1k/s \\
       --fail-if 'p99>10ms' --fail-if 'errors>0.1%'
@@ -221,8 +222,9 @@ pub struct LoadArgs {
     /// Fail with exit status 1 if a figure is beyond its limit (repeatable). Quote it, because the
     /// shell interprets > and <: 'p99>10ms' (p50, p90, p95, p99, p99.9, mean or max; of a hub, of its
     /// deliveries), 'across-p99>10ms' (of a hub, deliveries between machines of --on), 'rate<10k/s',
-    /// 'errors>10', 'errors>0.1%', with --allow-gaps 'refused>0.1%', or with --pid 'cost>5us' (server CPU per request; of a hub, per
-    /// delivery). p99=10ms means 'p99>10ms', and rate=10k means 'rate<10k'. A
+    /// 'errors>10', 'errors>0.1%', with --allow-gaps 'refused>0.1%', or with --pid 'cost>5us' (server
+    /// CPU per request; of a hub, per delivery). Of streams of gRPC: 'message-rate<10k/s', 'first-p99>10ms' (first messages) and
+    /// 'gap-p99>1s' (longest gaps). p99=10ms means 'p99>10ms', and rate=10k means 'rate<10k'. A
     /// figure that is void or not known fails too. A limit of errors above 0 implies --tolerate
     #[arg(long, value_parser = threshold, value_name = "'FIGURE>LIMIT'", conflicts_with = "slow")]
     pub fail_if: Vec<Threshold>,

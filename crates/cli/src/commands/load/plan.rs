@@ -5,6 +5,7 @@ use super::{
     args::LoadArgs,
     cpus,
     target::{nodes::nodes, url},
+    threshold::Threshold,
 };
 use crate::output;
 use anyhow::{Context, bail};
@@ -52,7 +53,7 @@ fn check_thresholds(args: &LoadArgs) -> anyhow::Result<()> {
         );
     }
     if args.on.len() < 2
-        && let Some(threshold) = args.fail_if.iter().find(|threshold| threshold.is_of_whole())
+        && let Some(threshold) = args.fail_if.iter().find(|threshold| threshold.is_across())
     {
         bail!(
             "--fail-if '{threshold}' is about deliveries between machines, and this load comes from one: \
@@ -75,6 +76,28 @@ fn check_pids(args: &LoadArgs) -> anyhow::Result<()> {
     match args.pid.iter().enumerate().find(|(nth, pid)| args.pid[..*nth].contains(pid)) {
         Some((_, pid)) => bail!("--pid {pid} is given twice: name each process once"),
         None => Ok(()),
+    }
+}
+
+/// Refuses thresholds of messages of streams, if this workload has none.
+fn check_stream_thresholds(args: &LoadArgs, workload: &Workload) -> anyhow::Result<()> {
+    let most = workload.most_messages();
+    let needs = |threshold: &Threshold| threshold.needs_messages().filter(|n| most < Some(*n));
+    let Some((threshold, needed)) =
+        args.fail_if.iter().find_map(|threshold| Some((threshold, needs(threshold)?)))
+    else {
+        return Ok(());
+    };
+    match most {
+        None => bail!(
+            "--fail-if '{threshold}' is about streams of messages, and this load of {} has none: it needs \
+             grpc:// with --stream, or a workload file with stream = true",
+            workload.name()
+        ),
+        Some(most) => bail!(
+            "--fail-if '{threshold}' needs streams of at least {}, and those of this load have at most {most}",
+            if needed == 1 { "one message" } else { "two messages" }
+        ),
     }
 }
 
@@ -134,6 +157,7 @@ pub fn plan(args: &LoadArgs, processes: &LoadProcessConfig) -> anyhow::Result<Pl
         true => plan,
         false => plan.in_stages(args.stages.clone(), args.arrivals),
     };
+    check_stream_thresholds(args, &plan.workload)?;
     if !args.on.is_empty() {
         agents::check(args, &plan).with_context(|| args.url.clone())?;
         return Ok(plan);

@@ -6,12 +6,12 @@ use super::{
     open,
     server::Server,
     stages,
-    threshold::{Figures, Threshold},
+    threshold::{Figures, Streams, Threshold, Times},
 };
 use regatta_load::{Plan, Tally};
 use regatta_record::{
-    AnnouncedLosses, CellFinding, FORMAT, Kind, Latency, LoadOperation, LoadResult, LoadThreshold,
-    OperationCounted, Unseen, Verdict, encode_histogram,
+    AnnouncedLosses, CellFinding, FORMAT, Figure, Kind, Latency, LoadOperation, LoadResult,
+    LoadThreshold, Operation, OperationCounted, Unseen, Verdict, encode_histogram,
 };
 use std::num::NonZeroU32;
 
@@ -128,18 +128,13 @@ fn thresholds(
     let pushed = tally.operations.iter().find(|one| one.operation.name == limited.name);
     let histogram = pushed.map_or(&tally.histogram, |one| &one.histogram);
     let unsent = tally.open_loop.as_ref().map_or(0, |open| open.unsent);
-    let unanswered = match (pushed, &tally.open_loop) {
-        (Some(_), _) => 0,
-        (None, Some(open)) => open.unanswered(),
-        (None, None) => tally.timeouts_in_window,
-    };
+    let unanswered = if pushed.is_some() { 0 } else { unanswered(tally) };
     let errors = tally.errors.total() - tally.errors.closed_idle + unsent;
     let figures = Figures {
         across: result.agents.as_ref().and_then(|agents| agents.across.as_ref()),
         stage: None,
-        latency: Latency::of_censored(histogram, unanswered),
-        answered: histogram.len(),
-        unanswered,
+        times: Times::of(histogram, unanswered),
+        streams: streams(tally, result.duration_s),
         rate_per_s: result.rate_per_s,
         errors,
         requests: errors + tally.replies,
@@ -161,6 +156,27 @@ fn thresholds(
         of_stages.map(move |threshold| threshold.judged(&figures)).collect::<Vec<_>>()
     });
     of_stages.chain(of_whole).collect()
+}
+
+/// The messages of streams, if the load has some. A stream without a right reply has a first message and a gap that are
+/// longer than all others, because nothing is known of them.
+fn streams(tally: &Tally, duration_s: f64) -> Option<Streams> {
+    let of = |operation: &Operation| {
+        tally.operations.iter().find(|one| one.operation.name == operation.name)
+    };
+    let unanswered = unanswered(tally);
+    let times = |operation| Some(Times::of(&of(operation)?.histogram, unanswered));
+    let messages = of(&Operation::MESSAGES)?.count as f64;
+    Some(Streams {
+        messages_per_s: if duration_s > 0.0 { messages / duration_s } else { 0.0 },
+        first: times(&Operation::FIRST_MESSAGES)?,
+        gaps: times(&Operation::LONGEST_GAPS)?,
+    })
+}
+
+/// Requests that were due in the window, or timed out in it, and have no right reply.
+fn unanswered(tally: &Tally) -> u64 {
+    tally.open_loop.as_ref().map_or(tally.timeouts_in_window, |open| open.unanswered())
 }
 
 #[cfg(test)]

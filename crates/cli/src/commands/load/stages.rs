@@ -1,6 +1,10 @@
 //! The results of the stages of a load: figures, verdicts and their table.
 
-use super::{open, server::Server, threshold::Figures};
+use super::{
+    open,
+    server::Server,
+    threshold::{Figures, Times},
+};
 use indicatif::HumanCount;
 use regatta_host::Spent;
 use regatta_load::{Plan, Tally};
@@ -53,9 +57,8 @@ pub fn figures<'a>(stage: &'a LoadStage, tally: &Tally) -> Figures<'a> {
     Figures {
         across: None,
         stage: Some(stage.number),
-        latency: stage.latency_ns.clone(),
-        answered: tally.histogram.len(),
-        unanswered: errors,
+        times: Times::of(&tally.histogram, errors),
+        streams: None,
         rate_per_s: stage.rate_per_s,
         errors,
         requests: open.due - open.refused,

@@ -2,6 +2,7 @@
 //! that is void or not known never passes, because nothing shows that it is within its limit.
 
 use crate::options::values::{count, limit, rate};
+use hdrhistogram::Histogram;
 use indicatif::HumanCount;
 use regatta_record::{Figure, Latency, LoadAcross, LoadThreshold, Percentile, Verdict};
 use std::fmt;
@@ -13,15 +14,18 @@ const FORM: &str = "expected a figure and its limit in quotes, e.g. 'p99>10ms', 
 /// What the names of percentiles of deliveries between agents begin with.
 const ACROSS: &str = "across-";
 
+/// What the names of times of streams begin with.
+const OF_STREAMS: [(&str, Of); 2] = [("first-", Of::First), ("gap-", Of::Gap)];
+
 /// A figure of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Metric {
-    Percentile(Percentile),
+    Time(Of, Statistic),
     /// Of deliveries between agents.
     Across(Percentile),
-    Mean,
-    Max,
     Rate,
+    /// Messages of right streams per second.
+    MessageRate,
     /// A number of errors.
     Errors,
     /// The share of requests with an error.
@@ -32,6 +36,24 @@ enum Metric {
     RefusedShare,
     /// Server CPU per request.
     Cost,
+}
+
+/// What a time is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Of {
+    /// Requests, or deliveries of a hub.
+    Limited,
+    /// First messages of streams.
+    First,
+    /// Longest gaps of streams.
+    Gap,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Statistic {
+    Percentile(Percentile),
+    Mean,
+    Max,
 }
 
 /// A condition that fails the load.
@@ -57,12 +79,10 @@ impl fmt::Display for Threshold {
 pub struct Figures<'a> {
     /// The number of the stage, counted from 1.
     pub stage: Option<u32>,
-    /// Latencies of the limited operation. Requests without a reply count as slower than all others.
-    pub latency: Latency,
-    /// Number of these latencies.
-    pub answered: u64,
-    /// Requests that have no latency because their reply did not arrive in time.
-    pub unanswered: u64,
+    /// Latencies of the limited operation.
+    pub times: Times,
+    /// The messages of streams, if there are some.
+    pub streams: Option<Streams>,
     /// Operations per second.
     pub rate_per_s: f64,
     /// Wrong or missing replies, failed connections, and scheduled requests that were not sent.
@@ -78,6 +98,35 @@ pub struct Figures<'a> {
     /// Deliveries between agents, if there are some.
     pub across: Option<&'a LoadAcross>,
     pub verdict: &'a Verdict,
+}
+
+/// Times of one kind.
+#[derive(Clone, Debug)]
+pub struct Times {
+    /// Requests without a reply count as slower than all others.
+    pub latency: Latency,
+    /// Number of these times.
+    pub answered: u64,
+    /// Requests that have no such time because their reply did not arrive in time.
+    pub unanswered: u64,
+}
+
+impl Times {
+    /// Those of a histogram.
+    pub fn of(histogram: &Histogram<u64>, unanswered: u64) -> Times {
+        let latency = Latency::of_censored(histogram, unanswered);
+        Times { latency, answered: histogram.len(), unanswered }
+    }
+}
+
+/// The messages of right streams.
+#[derive(Clone, Debug)]
+pub struct Streams {
+    pub messages_per_s: f64,
+    /// Until the first message of each stream.
+    pub first: Times,
+    /// The longest gap of each stream. A stream without an end counts as a longer one.
+    pub gaps: Times,
 }
 
 /// Parses a threshold such as `p99>10ms`, `rate<10k/s` or `errors>0.1%`.
@@ -97,9 +146,10 @@ pub fn threshold(text: &str) -> Result<Threshold, String> {
         Metric::Refused if value.ends_with('%') => Metric::RefusedShare,
         metric => metric,
     };
-    let sign = if metric == Metric::Rate { '<' } else { '>' };
+    let is_rate = metric.is_rate();
+    let sign = if is_rate { '<' } else { '>' };
     if !operator.starts_with([sign, '=']) {
-        let good = if metric == Metric::Rate { "high rate" } else { "low value" };
+        let good = if is_rate { "high rate" } else { "low value" };
         return Err(format!(
             "{name}{operator}{value} would fail the load because of a {good}; write it as \
              '{name}{sign}{value}'"
@@ -112,25 +162,46 @@ pub fn threshold(text: &str) -> Result<Threshold, String> {
 }
 
 fn metric(name: &str) -> Option<Metric> {
-    let percentile =
-        |name: &str| Percentile::ALL.into_iter().find(|percentile| percentile.name() == name);
     if let Some(name) = name.strip_prefix(ACROSS) {
         return percentile(name).map(Metric::Across);
     }
     Some(match name {
-        "mean" => Metric::Mean,
-        "max" => Metric::Max,
         "rate" => Metric::Rate,
+        "message-rate" => Metric::MessageRate,
         "errors" => Metric::Errors,
         "refused" => Metric::Refused,
         "cost" => Metric::Cost,
-        _ => Metric::Percentile(percentile(name)?),
+        _ => {
+            let of_stream = |(prefix, of)| Some((name.strip_prefix(prefix)?, of));
+            let (name, of) =
+                OF_STREAMS.into_iter().find_map(of_stream).unwrap_or((name, Of::Limited));
+            Metric::Time(of, statistic(name)?)
+        }
     })
 }
 
-fn names() -> Vec<&'static str> {
-    let percentiles = Percentile::ALL.iter().map(|percentile| percentile.name());
-    percentiles.chain(["mean", "max", "rate", "errors", "refused", "cost", "across-pN"]).collect()
+fn statistic(name: &str) -> Option<Statistic> {
+    match name {
+        "mean" => Some(Statistic::Mean),
+        "max" => Some(Statistic::Max),
+        _ => percentile(name).map(Statistic::Percentile),
+    }
+}
+
+fn percentile(name: &str) -> Option<Percentile> {
+    Percentile::ALL.into_iter().find(|percentile| percentile.name() == name)
+}
+
+/// All names of figures.
+fn names() -> Vec<String> {
+    let percentiles = Percentile::ALL.map(Percentile::name);
+    let times = || percentiles.into_iter().chain(["mean", "max"]);
+    let of_streams = OF_STREAMS
+        .into_iter()
+        .flat_map(|(prefix, _)| times().map(move |name| format!("{prefix}{name}")));
+    let of_agents = percentiles.map(|name| format!("{ACROSS}{name}"));
+    let others = ["rate", "errors", "refused", "cost", "message-rate"];
+    times().chain(others).map(str::to_owned).chain(of_streams).chain(of_agents).collect()
 }
 
 /// The message for a figure without a limit: an unquoted `>` reached the shell, not this program.
@@ -143,10 +214,13 @@ pub fn without_limit(text: &str) -> String {
 
 fn parse(metric: Metric, value: &str) -> Result<f64, String> {
     match metric {
-        Metric::Percentile(_) | Metric::Across(_) | Metric::Mean | Metric::Max | Metric::Cost => {
+        Metric::Time(..) | Metric::Across(_) | Metric::Cost => {
             limit(value).map(|time| time.as_nanos() as f64)
         }
         Metric::Rate => rate(value).map(|rate| f64::from(rate.get())),
+        Metric::MessageRate => count(value.strip_suffix("/s").unwrap_or(value))
+            .map(|rate| rate as f64)
+            .map_err(|_| "expected messages per second, e.g. 20000, 20k or 20k/s".to_owned()),
         Metric::Errors | Metric::Refused if value == "0" => Ok(0.0),
         Metric::Errors | Metric::Refused => count(value)
             .map(|count| count as f64)
@@ -156,6 +230,13 @@ fn parse(metric: Metric, value: &str) -> Result<f64, String> {
             let number = number.filter(|n| (0.0..=100.0).contains(n));
             number.map(|n| n / 100.0).ok_or_else(|| "expected 0% to 100%, e.g. 0.1%".to_owned())
         }
+    }
+}
+
+impl Metric {
+    /// Whether a lower value is worse.
+    fn is_rate(self) -> bool {
+        matches!(self, Metric::Rate | Metric::MessageRate)
     }
 }
 
@@ -181,9 +262,23 @@ impl Threshold {
         matches!(self.metric, Metric::Refused | Metric::RefusedShare)
     }
 
+    /// Whether it is about deliveries between machines.
+    pub fn is_across(&self) -> bool {
+        matches!(self.metric, Metric::Across(_))
+    }
+
+    /// How many messages a stream needs for it; `None` if it is not about streams.
+    pub fn needs_messages(&self) -> Option<u32> {
+        match self.metric {
+            Metric::MessageRate | Metric::Time(Of::First, _) => Some(1),
+            Metric::Time(Of::Gap, _) => Some(2),
+            _ => None,
+        }
+    }
+
     /// Whether it is compared with the whole load only, and not with its stages.
     pub fn is_of_whole(&self) -> bool {
-        matches!(self.metric, Metric::Across(_))
+        self.is_across() || self.needs_messages().is_some()
     }
 
     /// Whether it needs the cost of an observed server.
@@ -202,7 +297,7 @@ impl Threshold {
                 Some(format!("the value is void, because the load is {kind}: see the verdict"))
             }
             Some(_)
-                if self.is_of_whole() && figures.across.is_some_and(|all| all.void().is_some()) =>
+                if self.is_across() && figures.across.is_some_and(|all| all.void().is_some()) =>
             {
                 let void = figures.across.and_then(LoadAcross::void).unwrap_or_default();
                 Some(format!("the value is void: {void}"))
@@ -225,26 +320,34 @@ impl Threshold {
     fn is_exceeded(&self, value: f64) -> bool {
         match self.metric {
             _ if self.inclusive && value == self.limit => true,
-            Metric::Rate => value < self.limit,
+            metric if metric.is_rate() => value < self.limit,
             _ => value > self.limit,
         }
     }
 
     /// The figure, in the unit of the limit; `None` if it is not known.
     fn value(&self, figures: &Figures<'_>) -> Option<f64> {
-        let Figures { latency, unanswered, errors, requests, refused, .. } = figures;
+        let Figures { errors, requests, refused, .. } = figures;
         let share = |part: u64, all: u64| (all > 0).then(|| part as f64 / all as f64);
         match self.metric {
-            Metric::Percentile(percentile) => percentile.pooled(latency).map(|ns| ns as f64),
+            Metric::Time(of, statistic) => {
+                let Times { latency, unanswered, .. } = figures.times(of)?;
+                match statistic {
+                    Statistic::Percentile(percentile) => {
+                        percentile.pooled(latency).map(|ns| ns as f64)
+                    }
+                    Statistic::Mean => latency.mean.filter(|_| *unanswered == 0),
+                    Statistic::Max => latency.max.map(|ns| ns as f64),
+                }
+            }
             // The highest value that is possible by the clocks.
             Metric::Across(percentile) => {
                 let across = figures.across?;
                 let ns = percentile.pooled(&across.latency_ns)?;
                 Some((ns + across.bound_ns) as f64)
             }
-            Metric::Mean => latency.mean.filter(|_| *unanswered == 0),
-            Metric::Max => latency.max.map(|ns| ns as f64),
             Metric::Rate => Some(figures.rate_per_s),
+            Metric::MessageRate => figures.streams.as_ref().map(|all| all.messages_per_s),
             Metric::Errors => Some(*errors as f64),
             Metric::ErrorShare => share(*errors, *requests),
             Metric::Refused => Some(*refused as f64),
@@ -256,10 +359,8 @@ impl Threshold {
     /// The figure whose validity the verdict judges.
     fn figure(&self) -> Option<Figure> {
         match self.metric {
-            Metric::Percentile(_) | Metric::Across(_) | Metric::Mean | Metric::Max => {
-                Some(Figure::Latency)
-            }
-            Metric::Rate => Some(Figure::Rate),
+            Metric::Time(..) | Metric::Across(_) => Some(Figure::Latency),
+            Metric::Rate | Metric::MessageRate => Some(Figure::Rate),
             Metric::Cost => Some(Figure::Cost),
             Metric::Errors | Metric::ErrorShare | Metric::Refused | Metric::RefusedShare => None,
         }
@@ -267,7 +368,6 @@ impl Threshold {
 
     /// Explains why the figure is not known.
     fn not_known(&self, figures: &Figures<'_>) -> String {
-        let (answered, unanswered) = (figures.answered, figures.unanswered);
         let count = |n: u64| HumanCount(n).to_string();
         match self.metric {
             Metric::Cost => "the server's CPU could not be measured".into(),
@@ -279,38 +379,61 @@ impl Threshold {
                 ),
                 None => "there are no deliveries between agents".into(),
             },
-            _ if answered == 0 => "no reply has a latency".into(),
-            Metric::Percentile(percentile) => {
-                let beyond = 1.0 - percentile.quantile();
-                let needed = (Latency::SAMPLES_BEYOND as f64 / beyond).round() as u64;
-                match answered + unanswered {
-                    n if n < needed => format!(
-                        "too few samples: {} needs {}, but there are {}",
-                        percentile.name(),
-                        count(needed),
-                        count(n)
-                    ),
-                    n => format!("{} of {} requests got no reply", count(unanswered), count(n)),
-                }
-            }
-            _ => format!("{} requests got no reply in time", count(unanswered)),
+            Metric::Time(of, statistic) => match figures.times(of) {
+                Some(times) if times.answered > 0 => times.not_known(statistic),
+                _ => match of {
+                    Of::Limited => "no reply has a latency".into(),
+                    Of::First => "no stream had a message".into(),
+                    Of::Gap => "no stream had two messages".into(),
+                },
+            },
+            _ => "no reply was counted".into(),
         }
     }
 
     /// Formats a value of this threshold's figure.
     pub fn shown(&self, value: f64) -> String {
         match self.metric {
-            Metric::Percentile(_)
-            | Metric::Across(_)
-            | Metric::Mean
-            | Metric::Max
-            | Metric::Cost => regatta_report::time(value),
-            Metric::Rate => format!("{}/s", HumanCount(value.round() as u64)),
+            Metric::Time(..) | Metric::Across(_) | Metric::Cost => regatta_report::time(value),
+            Metric::Rate | Metric::MessageRate => format!("{}/s", HumanCount(value.round() as u64)),
             Metric::Errors | Metric::Refused => HumanCount(value as u64).to_string(),
             Metric::ErrorShare | Metric::RefusedShare => {
                 format!("{}%", (value * 1e5).round() / 1e3)
             }
         }
+    }
+}
+
+impl Figures<'_> {
+    fn times(&self, of: Of) -> Option<&Times> {
+        let streams = self.streams.as_ref();
+        match of {
+            Of::Limited => Some(&self.times),
+            Of::First => streams.map(|streams| &streams.first),
+            Of::Gap => streams.map(|streams| &streams.gaps),
+        }
+    }
+}
+
+impl Times {
+    /// Explains why a statistic of them is not known.
+    fn not_known(&self, statistic: Statistic) -> String {
+        let count = |n: u64| HumanCount(n).to_string();
+        let (unanswered, all) = (self.unanswered, self.answered + self.unanswered);
+        let Statistic::Percentile(percentile) = statistic else {
+            return format!("{} requests got no reply in time", count(unanswered));
+        };
+        let beyond = 1.0 - percentile.quantile();
+        let needed = (Latency::SAMPLES_BEYOND as f64 / beyond).round() as u64;
+        if all < needed {
+            let name = percentile.name();
+            return format!(
+                "too few samples: {name} needs {}, but there are {}",
+                count(needed),
+                count(all)
+            );
+        }
+        format!("{} of {} requests got no reply", count(unanswered), count(all))
     }
 }
 

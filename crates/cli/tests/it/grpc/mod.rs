@@ -1,6 +1,7 @@
 //! `regatta load grpc://…` against a server with grpcio, and its options.
 
 mod streams;
+mod thresholds;
 mod typed;
 
 use crate::support::Server;

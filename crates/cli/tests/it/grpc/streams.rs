@@ -149,7 +149,7 @@ fn a_workload_file_has_streams_beside_unary_calls() {
 fn what_needs_a_stream_is_refused_without_one() {
     let url = "grpc://127.0.0.1:1/a.B/C";
     assert_refused(&[url, "--messages", "5"], "--stream");
-    assert_refused(&[url, "--expect-hex", "08{n:varint}"], "needs one: add --stream");
+    assert_refused(&[url, "--expect-hex", "08{n:varint}"], "needs `--stream`");
     assert_refused(&[url, "--stream", "--expect-hex", "08{n}"], "expected {n:varint}");
     assert_refused(&["http://127.0.0.1:1/", "--stream"], "--stream applies only to URLs of gRPC");
     let folder = tempfile::tempdir().expect("a folder");

@@ -40,9 +40,8 @@ def check(request, context):
     return item.SerializeToString()
 
 
-def turned(request, context):
+def turn(item):
     """The same message with its fields in random order, and another message before it that it replaces."""
-    item = expected(request)
     parts = []
     for field, value in item.ListFields():
         one = items_pb2.Item()
@@ -68,6 +67,29 @@ def turned(request, context):
     return items_pb2.Item(name="other", long_id=0).SerializeToString() + b"".join(parts)
 
 
+def turned(request, context):
+    return turn(expected(request))
+
+
+def numbered(request):
+    """As many messages as the request says, from JSON in which the number of each replaces placeholders."""
+    for n in range(1, request.small + 1):
+        text = cases[request.name]["each"]
+        for placeholder, number in (("{n}", n), ("{n-1}", n - 1), ("{n+100}", n + 100)):
+            text = text.replace(placeholder, str(number))
+        yield json_format.Parse(text, items_pb2.Item())
+
+
+def count(request, context):
+    for item in numbered(request):
+        yield item.SerializeToString(deterministic=True)
+
+
+def count_turned(request, context):
+    for item in numbered(request):
+        yield turn(item)
+
+
 def newer(request, context):
     """A field that only this server knows: 99, with the number 1."""
     return expected(request).SerializeToString() + b"\x98\x06\x01"
@@ -85,6 +107,10 @@ def late(request, context):
 calls = {"Check": check, "Turned": turned, "Newer": newer, "Remaining": remaining, "Late": late}
 handlers = {
     name: grpc.unary_unary_rpc_method_handler(call, items_pb2.Item.FromString) for name, call in calls.items()
+}
+streams = {"Count": count, "CountTurned": count_turned}
+handlers |= {
+    name: grpc.unary_stream_rpc_method_handler(call, items_pb2.Item.FromString) for name, call in streams.items()
 }
 server = grpc.server(concurrent.futures.ThreadPoolExecutor(4))
 server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("typed.Items", handlers),))

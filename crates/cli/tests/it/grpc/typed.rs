@@ -172,6 +172,57 @@ fn a_workload_file_with_json_arrives_in_load_processes() {
     assert_right(&load(&server, "", &[&args[..], &["--processes", "2"]].concat()), 200);
 }
 
+/// A number in every kind of place. The library leaves out the defaults of the first message.
+const EACH: &str = r#"{
+    "name": "item {n}", "longId": {n}, "price": {n-1}, "weight": {n}, "stock": {n-1}, "text": "{n}-{n-1}",
+    "sizes": [{n}, -1, {n+100}], "items": [{ "big": {n+100} }, {}, { "inner": { "name": "{n}" } }],
+    "maybe": {n-1}, "small": {n}, "old": { "id": {n-1}, "sizes": [1, {n}], "[old.note]": "n{n}" },
+    "color": "RED", "parts": { "x": { "price": 2.5 } }, "at": "2024-01-31T12:00:00Z"
+}"#;
+
+#[test]
+#[cfg_attr(not(has_python3), ignore = "python3 is not installed")]
+fn streams_of_another_library_are_compared_with_the_numbers_of_their_messages() {
+    let Some(server) = server(&mut json!({ "numbers": { "each": EACH } })) else { return };
+    let message = r#"{"name": "numbers", "small": 140}"#;
+    let args =
+        ["--proto", &proto(), "--message", message, "--stream", "-c", "2", "-p", "4", "-n", "40"];
+    let of = |method: &str, each: &str, more: &[&str]| {
+        let args = [&args[..], &["--expect", each], more].concat();
+        load(&server, &format!("/typed.Items/{method}"), &args)
+    };
+    for more in [&["--messages", "140"][..], &[], &["--processes", "2"]] {
+        assert_right(&of("Count", EACH, more), 40);
+    }
+    // Each message has another order of fields.
+    assert_right(&of("CountTurned", EACH, &["--messages", "140"]), 40);
+    let other = |from: &str, to: &str| EACH.replacen(from, to, 1);
+    for (method, each, messages, reason) in [
+        (
+            "Count",
+            other("{n}", "{n-1}"),
+            "140",
+            r#"message 1: a message typed.Item in which `name` is "item 1"; expected "item 0""#,
+        ),
+        (
+            "CountTurned",
+            other(r#"{ "id": {n-1}"#, r#"{ "id": {n}"#),
+            "140",
+            "message 1: a message typed.Item in which `old.id` is 0; expected 1",
+        ),
+        (
+            "Count",
+            other("RED", "NONE"),
+            "140",
+            "message 1: a message typed.Item in which `color` is RED; expected NONE",
+        ),
+        ("Count", EACH.into(), "141", "no message 141: the stream ended after 140 of 141 messages"),
+        ("CountTurned", EACH.into(), "139", "bytes of message 140; expected 139 messages"),
+    ] {
+        assert_wrong(&of(method, &each, &["--messages", messages]), reason);
+    }
+}
+
 #[test]
 fn wrong_files_and_messages_are_refused() {
     let url = "grpc://127.0.0.1:1/typed.Items/Check";
@@ -211,4 +262,22 @@ fn wrong_files_and_messages_are_refused() {
         &["http://127.0.0.1:1/", "--proto", &proto],
         "--proto applies only to URLs of gRPC",
     );
+    let stream = ["grpc://127.0.0.1:1/typed.Items/Count", "--proto", &proto];
+    let refused = |more: &[&str], part| assert_refused(&[&stream[..], more].concat(), part);
+    refused(&[], "returns a stream of messages; expected a unary method, or `--stream`");
+    refused(
+        &["--stream", "--expect", r#"{"longId": {m}}"#],
+        "--expect: no JSON: key must be a string",
+    );
+    refused(
+        &["--stream", "--expect", r#"{"longId": {n+x}}"#],
+        "--expect: {n+x} is unknown; expected {n}",
+    );
+    refused(
+        &["--stream", "--expect", r#"{"color": {n}}"#],
+        "--expect: `color`: a placeholder in a field",
+    );
+    refused(&["--expect", "{}", "--messages", "1"], "--stream");
+    assert_refused(&[url, "--proto", &proto, "--stream", "--expect", "{}"], "returns one message");
+    assert_refused(&[url, "--proto", &proto, "--expect", r#"{"longId": {n}}"#], "needs `--stream`");
 }

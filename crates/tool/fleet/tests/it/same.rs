@@ -81,9 +81,13 @@ fn histograms_merge_without_loss() {
     let one = by_agents("scripted", &[6], &plan);
     // Each of a thousand lengths for each thread.
     assert_eq!(one.requests, 1_000 * (1 + 2 + 3 + 4 + 5 + 6));
+    let counts = one.operations.iter().map(|kind| (kind.count, kind.histogram.len()));
+    let expected = [(one.requests, 0), (one.requests, one.requests), (one.requests, one.requests)];
+    assert_eq!(counts.collect::<Vec<_>>(), expected);
     for cores in [&[2, 2, 2][..], &[3, 2, 1]] {
         let several = by_agents("scripted", cores, &plan);
         assert!(several.histogram == one.histogram, "{cores:?}: buckets differ");
+        assert!(several.operations == one.operations, "{cores:?}: messages of streams differ");
         assert_eq!(several.load_cpu_ns, one.load_cpu_ns);
         assert_eq!(several.slices, one.slices);
     }

@@ -36,6 +36,9 @@ impl Operation {
     /// The first message of a reply that is a stream.
     pub const FIRST_MESSAGES: Operation =
         Operation::new("first_messages", "first message", "first messages");
+    /// The longest time between two messages of a reply that is a stream. Its length is kept as its latency.
+    pub const LONGEST_GAPS: Operation =
+        Operation::new("longest_gaps", "longest gap", "longest gaps");
 
     /// Creates a kind from its name in results and its words for one and for several.
     pub const fn new(name: &'static str, one: &'static str, several: &'static str) -> Operation {

@@ -120,6 +120,12 @@ macro_rules! table {
                 ),* }
             }
 
+            /// The largest number of messages of a reply that is a stream of them, `u32::MAX` if it may have any
+            /// number; `None` if no reply is a stream.
+            pub fn most_messages(&self) -> Option<u32> {
+                match self { $(Workload::$Name(asks) => asks.most_messages()),* }
+            }
+
             /// Whether servers of its protocol may send unsolicited messages, even if this workload
             /// causes none.
             pub fn is_pushed(&self) -> bool {

@@ -4,7 +4,9 @@ use super::url::Target;
 use anyhow::{Context, anyhow, bail};
 use regatta_script::{
     Workload,
-    dialects::grpc::{GrpcAsks, GrpcCall, Template, Types, expect, from_hex, rules},
+    dialects::grpc::{
+        ExpectedMessage, GrpcAsks, GrpcCall, MessageStream, Template, Types, from_hex, rules,
+    },
 };
 use std::{fs::File, io::Read, path::PathBuf};
 
@@ -21,10 +23,13 @@ pub struct GrpcArgs {
     #[arg(long, value_name = "JSON", requires = "proto",
           conflicts_with_all = ["message_hex", "message_file"])]
     message: Option<String>,
-    /// The message that the reply must have, as JSON. Needs --proto. Its fields are compared, because a
-    /// message has many encodings. Fields that are not given must be absent; without presence, they may
-    /// also have their default. Default: any message
-    #[arg(long, value_name = "JSON", requires = "proto", conflicts_with_all = ["expect_hex", "stream"])]
+    /// The message that the reply must have, as JSON. Needs --proto. Default: any message
+    ///
+    /// Its fields are compared, because a message has many encodings. Fields that are not given must be absent;
+    /// without presence, they may also have their default. With --stream, each message. Then n in braces is the
+    /// number of the message in its stream, counted from 1, in a text or in place of a number; also {n-1} and
+    /// {n+100}.
+    #[arg(long, value_name = "JSON", requires = "proto", conflicts_with = "expect_hex")]
     expect: Option<String>,
     /// The message to send, as hex digits. Default: the empty message
     #[arg(long, value_parser = message, value_name = "HEX", conflicts_with = "message_file")]
@@ -37,8 +42,8 @@ pub struct GrpcArgs {
     /// With --stream, each message. Then {n:varint} between digits is the number of the message in its
     /// stream, counted from 1, as Protocol Buffers encodes it; also {n:fixed32}, {n:fixed64}, {n-1:varint}
     /// and {n+100:varint}.
-    #[arg(long, value_parser = Template::parse, value_name = "HEX")]
-    expect_hex: Option<Template>,
+    #[arg(long, value_parser = expected, value_name = "HEX")]
+    expect_hex: Option<String>,
     /// The reply is a stream of messages (server streaming)
     ///
     /// Also reports the number of messages, the time to the first one, and the longest gap of each stream.
@@ -106,15 +111,14 @@ impl GrpcArgs {
             }
             _ => self.message()?,
         };
-        let (expected, stream) = match (&self.expect, &types) {
-            (Some(json), Some(types)) => {
-                (Some(types.reply(path, json).map_err(named("--expect"))?), None)
-            }
-            _ => expect(self.stream, self.messages, self.expect_hex.clone())
-                .map_err(|why| anyhow!("--expect-hex: {why}: add --stream"))?,
+        let (flag, each) = match (&self.expect, &self.expect_hex) {
+            (Some(json), _) => ("--expect", Some(ExpectedMessage::Json(json.clone()))),
+            (None, Some(hex)) => ("--expect-hex", Some(ExpectedMessage::Hex(hex.clone()))),
+            (None, None) => ("--messages", None),
         };
-        let by_fields = self.expect.is_some();
-        let call = GrpcCall { message, expected, by_fields, stream, ..GrpcCall::new(path) };
+        let described = MessageStream { messages: self.messages, each };
+        let call = GrpcCall { message, ..GrpcCall::new(path) };
+        let call = call.expecting(self.stream, described, types.as_ref()).map_err(named(flag))?;
         GrpcAsks::of_one(call).typed(types).map_err(anyhow::Error::msg)
     }
 
@@ -148,6 +152,11 @@ impl GrpcArgs {
         ];
         all.into_iter().filter(|(_, is_given)| *is_given).map(|(flag, _)| flag).collect()
     }
+}
+
+/// Checks expected bytes, as hex digits with placeholders.
+fn expected(text: &str) -> Result<String, String> {
+    Template::parse(text).map(|_| text.to_owned())
 }
 
 /// Parses a message in hex digits.

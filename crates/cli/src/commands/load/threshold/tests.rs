@@ -20,9 +20,8 @@ fn with(kind: Kind, of: impl Fn(Figures<'_>) -> Option<LoadThreshold>) -> LoadTh
     let figures = Figures {
         across: None,
         stage: None,
-        latency,
-        answered: 2_000,
-        unanswered: 0,
+        times: Times { latency, answered: 2_000, unanswered: 0 },
+        streams: None,
         rate_per_s: 9_000.0,
         errors: 3,
         requests: 2_003,
@@ -103,8 +102,9 @@ fn figures_that_are_not_known_never_pass() {
 
     let lost = |text: &str| {
         with(Kind::Idle, |figures| {
-            let latency = Latency { p99: None, max: None, ..figures.latency.clone() };
-            let figures = Figures { latency, unanswered: 40, ..figures };
+            let latency = Latency { p99: None, max: None, ..figures.times.latency.clone() };
+            let times = Times { latency, unanswered: 40, ..figures.times };
+            let figures = Figures { times, ..figures };
             Some(threshold(text).unwrap().judged(&figures))
         })
     };
@@ -140,7 +140,13 @@ fn refuses_other_forms_with_a_reason() {
         ("p99>", "expected a number and a unit"),
         ("p99>10", "unit"),
         ("p99>0ms", "above zero"),
-        ("p98>10ms", "p50, p90, p95, p99, p99.9, mean, max, rate, errors, refused, cost"),
+        ("p98>10ms", "p50, p90, p95, p99, p99.9, mean, max, rate, errors, refused, cost, message-rate"),
+        ("gap-p98>10ms", "first-p50, "),
+        ("first-rate>10ms", "gap-max, across-p50, "),
+        ("gap-p99<10ms", "write it as 'gap-p99>10ms'"),
+        ("message-rate>10k", "write it as 'message-rate<10k'"),
+        ("message-rate<10ms", "expected messages per second"),
+        ("message-rate<0", "expected messages per second"),
         ("p99<10ms", "write it as 'p99>10ms'"),
         ("rate>10k/s", "write it as 'rate<10k/s'"),
         ("rate<0", "requests per second"),
@@ -210,5 +216,105 @@ fn deliveries_between_agents_pass_if_the_highest_possible_value_does() {
     let closed = LoadAcross { unchecked: 1, ..across(0) };
     let closed = because(of("across-p50>1m", Some(&closed)));
     assert!(closed.starts_with("the value is void: the connections of 1 members"), "{closed}");
-    assert!(threshold("across-mean>1ms").unwrap_err().contains("across-pN"));
+    assert!(threshold("across-mean>1ms").unwrap_err().contains("across-p99.9"));
+}
+
+/// Streams whose first messages came after 2 to 4 ms and whose longest gaps were 10 to 20 ms, a thousand of each,
+/// beside those without a reply.
+fn of_streams(text: &str, unanswered: u64) -> LoadThreshold {
+    let times = |from: u64| {
+        let mut histogram = Histogram::new_with_bounds(1, 60_000_000_000, 3).unwrap();
+        (0..1_000).for_each(|i| histogram.record(from * (1_000 + i)).unwrap());
+        Times::of(&histogram, unanswered)
+    };
+    let streams = Streams { messages_per_s: 50_000.0, first: times(2_000), gaps: times(10_000) };
+    with(Kind::ServerBound, |figures| {
+        Some(
+            threshold(text).unwrap().judged(&Figures { streams: Some(streams.clone()), ..figures }),
+        )
+    })
+}
+
+#[test]
+fn messages_of_streams_are_compared_by_their_rate_and_their_times() {
+    for (text, passes) in [
+        ("message-rate<50k/s", true),
+        ("message-rate<=50k/s", false),
+        ("message-rate=50001", false),
+        ("first-p50>3.1ms", true),
+        ("first-p50>2.9ms", false),
+        ("first-p99=4.1ms", true),
+        ("first-mean>3.1ms", true),
+        ("first-mean>2.9ms", false),
+        ("first-max>4.1ms", true),
+        ("first-max>3.9ms", false),
+        ("gap-p50>15.1ms", true),
+        ("gap-p50>14.9ms", false),
+        ("gap-p99>19ms", false),
+        ("gap-mean>15.1ms", true),
+        ("gap-max>20.1ms", true),
+        ("gap-max>19.9ms", false),
+        // Those of the requests are others.
+        ("p99>1.99ms", true),
+    ] {
+        let outcome = of_streams(text, 0);
+        assert_eq!(outcome.passed, passes, "{text}: {outcome:?}");
+        assert_eq!(outcome.because, None, "{text}");
+    }
+}
+
+/// A server must not pass because the streams that it delays the longest never end.
+#[test]
+fn streams_without_a_reply_count_as_those_with_the_longest_times() {
+    for (text, unanswered, because) in [
+        ("gap-p99>1h", 20, "20 of 1,020 requests got no reply"),
+        ("first-p99>1h", 20, "20 of 1,020 requests got no reply"),
+        ("gap-max>1h", 1, "1 requests got no reply in time"),
+        ("first-mean>1h", 1, "1 requests got no reply in time"),
+        ("gap-p99.9>1h", 0, "too few samples: p99.9 needs 10,000, but there are 1,000"),
+    ] {
+        let outcome = of_streams(text, unanswered);
+        assert_eq!((outcome.passed, outcome.because.as_deref()), (false, Some(because)), "{text}");
+    }
+    assert!(of_streams("gap-p90>19.3ms", 20).passed);
+}
+
+#[test]
+fn messages_that_are_void_or_not_known_never_pass() {
+    let none = || {
+        let empty = Histogram::new_with_bounds(1, 60_000_000_000, 3).unwrap();
+        Times::of(&empty, 0)
+    };
+    let of = |kind, text| {
+        with(kind, |figures| {
+            let streams = Some(Streams { messages_per_s: 1e6, first: none(), gaps: none() });
+            Some(threshold(text).unwrap().judged(&Figures { streams, ..figures }))
+        })
+    };
+    for (kind, text, because) in [
+        (Kind::ServerBound, "first-p50>1h", "no stream had a message"),
+        (Kind::ServerBound, "gap-max>1h", "no stream had two messages"),
+        (Kind::GeneratorBound, "message-rate<1", "the value is void"),
+    ] {
+        let outcome = of(kind, text);
+        assert!(!outcome.passed && outcome.because.unwrap().starts_with(because), "{text}");
+    }
+    assert!(of(Kind::ServerBound, "message-rate<1").passed);
+    assert!(!judged(Kind::ServerBound, "message-rate<1").passed, "there are no streams");
+}
+
+#[test]
+fn what_is_about_streams_says_how_many_messages_they_need() {
+    let needs = |text: &str| threshold(text).unwrap().needs_messages();
+    assert_eq!(
+        ["message-rate<1", "first-p99>1ms", "gap-p99>1ms"].map(needs),
+        [Some(1), Some(1), Some(2)]
+    );
+    assert_eq!(
+        ["p99>1ms", "rate<1", "errors>1", "cost>1us", "across-p99>1ms"].map(needs),
+        [None; 5]
+    );
+    let line =
+        lines(&[threshold("message-rate<60k/s").unwrap()], &[of_streams("message-rate<60k/s", 0)]);
+    assert_eq!(line, ["message-rate < 60k/s   50,000/s  FAILED"]);
 }

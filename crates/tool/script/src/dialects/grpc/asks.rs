@@ -2,10 +2,12 @@
 
 use super::{
     canned, framing,
+    placeholder::Text,
     protobuf::Types,
     reply::{Expected, Reply},
     rules,
-    stream::MessageStream,
+    stream::{ExpectedMessage, MessageStream, StreamExpectation},
+    template::Template,
     timeout,
 };
 use crate::{
@@ -17,6 +19,10 @@ use serde::{Deserialize, Serialize};
 
 /// Maximum number of calls.
 const MOST_CALLS: usize = 1_000;
+
+/// What a placeholder needs.
+const NEEDS_STREAM: &str =
+    "{n} is the number of a message in a stream, and needs `--stream` (`stream = true`)";
 
 /// Calls, drawn by weight.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,6 +87,43 @@ impl GrpcCall {
             by_fields: false,
             stream: None,
         }
+    }
+
+    /// The same call, which expects a stream of these messages, or one such message. JSON needs the types of its
+    /// messages.
+    ///
+    /// # Errors
+    /// What is wrong with the messages, or needs a stream although there is none.
+    pub fn expecting(
+        self,
+        is_stream: bool,
+        described: MessageStream,
+        types: Option<&Types>,
+    ) -> Result<GrpcCall, String> {
+        if is_stream {
+            StreamExpectation::new(&described, &self.path, types)?;
+            return Ok(GrpcCall { stream: Some(described), ..self });
+        }
+        let MessageStream { messages, each } = described;
+        if messages.is_some() {
+            return Err("a number of messages needs `--stream` (`stream = true`)".into());
+        }
+        let (expected, by_fields) = match (each, types) {
+            (None, _) => (None, false),
+            (Some(ExpectedMessage::Hex(text)), _) => {
+                (Some(Template::parse(&text)?.into_bytes().ok_or(NEEDS_STREAM)?), false)
+            }
+            (Some(ExpectedMessage::Json(_)), None) => return Err(rules::NEEDS_TYPES.into()),
+            (Some(ExpectedMessage::Json(text)), Some(types)) => {
+                let has_placeholder = Text::parse(&text).map_or(true, |text| !text.is_constant());
+                let encoded = types.reply(&self.path, &text).map_err(|why| match has_placeholder {
+                    true => format!("{why}; {NEEDS_STREAM}"),
+                    false => why,
+                });
+                (Some(encoded?), true)
+            }
+        };
+        Ok(GrpcCall { expected, by_fields, ..self })
     }
 
     fn check(&self) -> Result<(), String> {
@@ -148,37 +191,33 @@ impl GrpcAsks {
     /// # Errors
     /// A method that is not known, or an expected message that is not one of its type, as a sentence.
     pub fn typed(self, types: Option<Types>) -> Result<Self, String> {
-        for (call, number) in self.calls.iter().zip(1..) {
-            let known =
-                types.as_ref().map(|types| types.check_method(&call.path, call.stream.is_some()));
-            let checked = match (&types, &call.expected) {
-                (None, _) if call.by_fields => Err("the types of its messages are missing".into()),
-                (Some(types), Some(expected)) if call.by_fields => {
-                    types.expectation(&call.path, expected).map(drop)
-                }
-                _ => Ok(()),
-            };
+        let asks = GrpcAsks { types, ..self };
+        for (call, number) in asks.calls.iter().zip(1..) {
+            let known = asks
+                .types
+                .as_ref()
+                .map_or(Ok(()), |types| types.check_method(&call.path, call.stream.is_some()));
             known
-                .unwrap_or(Ok(()))
-                .and(checked)
+                .and_then(|()| asks.expected(call).map(drop))
                 .map_err(|why| format!("request {number}: {why}"))?;
         }
-        Ok(GrpcAsks { types, ..self })
+        Ok(asks)
     }
 
     /// What a reply to a call must be.
-    fn expected(&self, call: &GrpcCall) -> Expected {
+    fn expected(&self, call: &GrpcCall) -> Result<Expected, String> {
         if let Some(stream) = &call.stream {
-            return Expected::Stream(stream.clone());
+            let stream = StreamExpectation::new(stream, &call.path, self.types.as_ref())?;
+            return Ok(Expected::Stream(stream));
         }
-        match (&call.expected, &self.types) {
-            (None, _) => Expected::Any,
-            (Some(message), Some(types)) if call.by_fields => {
-                let expectation = types.expectation(&call.path, message);
-                Expected::Fields(expectation.expect("`typed` has checked it").into())
+        Ok(match &call.expected {
+            None => Expected::Any,
+            Some(message) if call.by_fields => {
+                let types = self.types.as_ref().ok_or(rules::NEEDS_TYPES)?;
+                Expected::Fields(types.expectation(&call.path, message)?.into())
             }
-            (Some(_), _) => Expected::Bytes,
-        }
+            Some(_) => Expected::Bytes,
+        })
     }
 }
 
@@ -195,12 +234,19 @@ impl Asks for GrpcAsks {
         let text = |chosen: usize| self.calls[chosen].expected.as_deref().unwrap_or_default();
         let (mut script, of) = draw(&requests, order.seed, text);
         script.close(order.pipeline)?;
-        let kinds = self.calls.iter().map(|call| self.expected(call)).collect();
+        let expected = |call| self.expected(call).expect("`typed` has checked it");
+        let kinds = self.calls.iter().map(expected).collect();
         Ok(Speech::Own(Dialect2::new(script, kinds, &of, order.pipeline as u32)))
     }
 
     fn text(&self) -> Option<&str> {
         self.text.as_deref()
+    }
+
+    fn most_messages(&self) -> Option<u32> {
+        let sent = self.calls.iter().filter(|call| call.weight > 0);
+        let streams = sent.filter_map(|call| call.stream.as_ref());
+        streams.map(|stream| stream.messages.unwrap_or(u32::MAX)).max()
     }
 
     /// A method gets its message whole.

@@ -4,7 +4,8 @@ use super::{
     asks::{GrpcAsks, GrpcCall},
     hex::from_hex,
     protobuf::Types,
-    stream::{Template, expect},
+    rules,
+    stream::{ExpectedMessage, MessageStream},
 };
 use crate::workload::{
     file::{FileText, Kept},
@@ -109,13 +110,11 @@ fn types(proto: &str, lists: &mut NamedLists) -> Result<Types, String> {
 }
 
 fn call(raw: RawCall, types: Option<&Types>) -> Result<GrpcCall, String> {
-    let RawCall { weight, path, message, message_hex, expect: json, expect_hex, stream, messages } =
-        raw;
-    let needs_types = || types.ok_or("JSON needs the `.proto` file: write proto = \"FILE.proto\"");
+    let RawCall { weight, path, message, message_hex, expect, expect_hex, stream, messages } = raw;
     let message = match (message, message_hex) {
         (Some(_), Some(_)) => return Err("`message` and `message_hex`; remove one".into()),
         (Some(Json(json)), None) => {
-            let encoded = needs_types()?.message(&path, &json);
+            let encoded = types.ok_or(rules::NEEDS_TYPES)?.message(&path, &json);
             encoded.map_err(|why| format!("`message`: {why}"))?
         }
         (None, Some(text)) => from_hex(&text).map_err(|why| format!("`message_hex`: {why}"))?,
@@ -124,22 +123,15 @@ fn call(raw: RawCall, types: Option<&Types>) -> Result<GrpcCall, String> {
             Vec::new()
         }
     };
-    let template = expect_hex.map(|text| Template::parse(&text)).transpose();
-    let template = template.map_err(|why| format!("`expect_hex`: {why}"))?;
-    let by_fields = json.is_some();
-    let (expected, stream) = match json {
-        Some(_) if template.is_some() => {
-            return Err("`expect` and `expect_hex`; remove one".into());
-        }
-        Some(_) if stream => return Err("`expect` with `stream`; write `expect_hex`".into()),
-        Some(Json(json)) => {
-            let encoded = needs_types()?.reply(&path, &json);
-            (Some(encoded.map_err(|why| format!("`expect`: {why}"))?), None)
-        }
-        None => expect(stream, messages, template)
-            .map_err(|why| format!("{why}: write `stream = true`"))?,
+    let (name, each) = match (expect, expect_hex) {
+        (Some(_), Some(_)) => return Err("`expect` and `expect_hex`; remove one".into()),
+        (Some(Json(json)), None) => ("expect", Some(ExpectedMessage::Json(json))),
+        (None, Some(hex)) => ("expect_hex", Some(ExpectedMessage::Hex(hex))),
+        (None, None) => ("messages", None),
     };
-    Ok(GrpcCall { weight: weight.unwrap_or(1), path, message, expected, by_fields, stream })
+    let call = GrpcCall { weight: weight.unwrap_or(1), message, ..GrpcCall::new(&path) };
+    call.expecting(stream, MessageStream { messages, each }, types)
+        .map_err(|why| format!("`{name}`: {why}"))
 }
 
 #[cfg(test)]
@@ -161,10 +153,10 @@ mod tests {
             ),
             ("[[request]]\npath = \"/a/b\"\nexpect_hex = \"x\"", "`expect_hex`: 'x' is not a hex"),
             ("[[request]]\npath = \"/a/b\"\nweight = 0", "weight above 0"),
-            ("[[request]]\npath = \"/a/b\"\nmessages = 1", "write `stream = true`"),
+            ("[[request]]\npath = \"/a/b\"\nmessages = 1", "needs `--stream` (`stream = true`)"),
             (
                 "[[request]]\npath = \"/a/b\"\nexpect_hex = \"08{n:varint}\"",
-                "request 1: {n} is the number of a message in a stream, and needs one",
+                "request 1: `expect_hex`: {n} is the number of a message in a stream, and needs `--stream`",
             ),
             (
                 "[[request]]\npath = \"/a/b\"\nstream = true\nexpect_hex = \"{m:varint}\"",
@@ -186,6 +178,12 @@ mod tests {
             serde_json::from_value::<GrpcAsks>(asks).map_err(|error| error.to_string())
         };
         assert!(sent("/a/b", 1, 1).is_ok());
+        let each = Some(ExpectedMessage::Hex("{m:varint}".into()));
+        let stream = Some(MessageStream { messages: None, each });
+        let call = GrpcCall { stream, ..GrpcCall::new("/a/b") };
+        let wrong = serde_json::json!({ "name": "x", "calls": [call], "text": null });
+        let error = serde_json::from_value::<GrpcAsks>(wrong).unwrap_err().to_string();
+        assert!(error.contains("request 1: {m:varint} is unknown"), "{error}");
         for (path, weight, calls, part) in [
             ("/a/b", 1, 0, "it has 0 requests"),
             ("/a/b", 1, 1_001, "it has 1001 requests"),

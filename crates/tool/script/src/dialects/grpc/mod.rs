@@ -3,18 +3,22 @@
 //! `asks` has the calls, from the options of a load or from a file (`file`). The connection is that of
 //! HTTP/2; only responses are checked differently (`reply`): a response is one message with a prefix
 //! (`framing`) or a `stream` of them, and its outcome is in its trailers (`status`). `protobuf` reads messages as JSON,
-//! and compares them by their fields. `canned` has the response of the null server.
+//! and compares them by their fields. The expected messages of a stream may have their number in place of a
+//! `placeholder`, and become a `template`. `canned` has the response of the null server.
 
+mod arriving;
 mod asks;
 mod canned;
 mod file;
 mod framing;
 mod hex;
+mod placeholder;
 mod protobuf;
 mod reply;
 pub mod rules;
 mod status;
 mod stream;
+mod template;
 #[cfg(test)]
 mod tests;
 mod timeout;
@@ -22,7 +26,8 @@ mod timeout;
 pub use asks::{GrpcAsks, GrpcCall};
 pub use hex::from_hex;
 pub use protobuf::Types;
-pub use stream::{MessageStream, Template, expect};
+pub use stream::{ExpectedMessage, MessageStream};
+pub use template::Template;
 
 use crate::{
     dialects::http2::Http2,

@@ -2,11 +2,12 @@
 //! the crate `http2`.
 
 use super::{
-    framing::{Fault, Framing},
+    arriving::{Arriving, too_long},
+    framing::Fault,
     hex::in_hex,
     protobuf::Expectation,
     status::{self, Outcome},
-    stream::{MessageStream, Progress},
+    stream::{Progress, StreamExpectation},
 };
 use crate::{
     dialect::Streamed,
@@ -29,7 +30,7 @@ pub enum Expected {
     /// This message, in any encoding.
     Fields(Box<Expectation>),
     /// A stream of messages.
-    Stream(MessageStream),
+    Stream(StreamExpectation),
 }
 
 /// What has arrived of a response.
@@ -38,11 +39,8 @@ pub struct Reply {
     /// Its status in HTTP; 0 until its head has arrived.
     status: u16,
     /// The message, or that of the stream that has partly arrived.
-    message: Framing,
-    /// What has arrived of a message that is compared by its fields, unless it came in one piece. The buffer is
-    /// kept for the next response; [`Expectation::longest`] bounds it.
-    content: Vec<u8>,
-    /// Such a message was compared.
+    message: Arriving,
+    /// A message that is compared by its fields was compared.
     is_compared: bool,
     /// The earlier messages of a stream.
     before: Progress,
@@ -86,9 +84,9 @@ impl Response for Reply {
     }
 
     fn clear(&mut self) {
-        let mut content = std::mem::take(&mut self.content);
-        content.clear();
-        *self = Reply { content, ..Reply::default() };
+        let mut message = std::mem::take(&mut self.message);
+        message.clear();
+        *self = Reply { message, ..Reply::default() };
     }
 
     #[inline]
@@ -132,9 +130,9 @@ impl Response for Reply {
             Outcome::Ok => {
                 let fault = match criteria.expected {
                     Expected::Any | Expected::Bytes | Expected::Fields(_) => {
-                        self.message.end().err().map(Fault::in_words)
+                        self.message.framing.end().err().map(Fault::in_words)
                     }
-                    Expected::Stream(stream) => self.before.end(&self.message, stream),
+                    Expected::Stream(stream) => self.before.end(&self.message.framing, stream),
                 };
                 self.wrong =
                     fault.map(|fault| format!("{fault}, and {}", status::in_words(fields)));
@@ -167,11 +165,11 @@ impl Response for Reply {
 
 impl Reply {
     /// The head is all of a stream. Returns what is wrong with it.
-    fn only_trailers(&self, head: &Head<'_>, stream: &MessageStream) -> Option<String> {
+    fn only_trailers(&self, head: &Head<'_>, stream: &StreamExpectation) -> Option<String> {
         if head.status != 200 || status::outcome(head.fields) != Outcome::Ok || !has_kind(head) {
             return Some(fault_of_head(head));
         }
-        let fault = self.before.end(&self.message, stream)?;
+        let fault = self.before.end(&self.message.framing, stream)?;
         Some(format!("{fault}, and {} (only trailers)", status::in_words(head.fields)))
     }
 
@@ -181,14 +179,14 @@ impl Reply {
         if let Expected::Stream(stream) = criteria.expected {
             return self.before.take(&mut self.message, piece, stream, criteria.now).err();
         }
-        let (at, part) = match self.message.take(piece) {
+        let (at, part) = match self.message.framing.take(piece) {
             Ok(taken) => taken,
             Err(fault) => return Some(fault.in_words()),
         };
         match criteria.expected {
             Expected::Any | Expected::Stream(_) => None,
             Expected::Bytes => {
-                let length = self.message.length()?;
+                let length = self.message.framing.length()?;
                 if length as usize != criteria.text.len() {
                     return Some(wrong_length(length, part));
                 }
@@ -202,24 +200,14 @@ impl Reply {
     /// Takes a part of a message that is compared by its fields. Returns what is wrong with it.
     #[inline]
     fn compare(&mut self, part: &[u8], expectation: &Expectation) -> Option<String> {
-        let length = self.message.length()? as usize;
-        let longest = expectation.longest();
-        if length > longest {
-            return Some(format!(
-                "a message of {length} bytes; the expected one has at most {longest}, however it is encoded"
-            ));
+        let length = self.message.framing.length()? as usize;
+        if length > expectation.longest() {
+            return Some(too_long(length, expectation.longest()));
         }
         if self.is_compared {
             return None;
         }
-        let is_whole = part.len() == length;
-        if !is_whole {
-            self.content.extend_from_slice(part);
-        }
-        let message = if is_whole { part } else { &self.content[..] };
-        if message.len() < length {
-            return None;
-        }
+        let message = self.message.whole(part, length)?;
         self.is_compared = true;
         expectation.fault(message)
     }
@@ -314,11 +302,12 @@ mod tests {
     /// Each reply would allocate it again.
     #[test]
     fn the_buffer_of_a_long_message_is_kept() {
-        let mut reply = Reply { content: vec![1; 300_000], is_compared: true, ..Reply::default() };
-        let place = reply.content.as_ptr();
+        let mut reply = Reply { is_compared: true, ..Reply::default() };
+        reply.message.content = vec![1; 300_000];
+        let place = reply.message.content.as_ptr();
         reply.clear();
-        assert!(reply.content.is_empty() && !reply.is_compared);
-        assert!(reply.content.capacity() >= 300_000);
-        assert_eq!(reply.content.as_ptr(), place);
+        assert!(reply.message.content.is_empty() && !reply.is_compared);
+        assert!(reply.message.content.capacity() >= 300_000);
+        assert_eq!(reply.message.content.as_ptr(), place);
     }
 }

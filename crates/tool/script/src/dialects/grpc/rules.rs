@@ -3,6 +3,10 @@
 /// Maximum number of bytes of a message to send, and of an expected one.
 pub const LONGEST_MESSAGE: usize = 4 << 20;
 
+/// What messages as JSON need.
+pub(super) const NEEDS_TYPES: &str =
+    "JSON needs the `.proto` file: `--proto FILE.proto` (`proto = \"FILE.proto\"`)";
+
 /// Checks the path of a method: `/package.Service/Method`.
 ///
 /// # Errors

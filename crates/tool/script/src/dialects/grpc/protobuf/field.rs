@@ -64,6 +64,11 @@ impl Field {
         of_either!(self, is_map)
     }
 
+    /// Whether it is a list whose numbers have one key together.
+    pub fn is_packed(&self) -> bool {
+        of_either!(self, is_packed)
+    }
+
     pub fn is_group(&self) -> bool {
         of_either!(self, is_group)
     }
@@ -87,6 +92,22 @@ impl Field {
             Field::Own(field) => message.get_field(field),
             Field::Extension(field) => message.get_extension(field),
         })
+    }
+
+    /// The message that has it.
+    pub fn parent(&self) -> MessageDescriptor {
+        match self {
+            Field::Own(field) => field.parent_message().clone(),
+            Field::Extension(field) => field.containing_message(),
+        }
+    }
+
+    /// Sets it in a message. The value must be of its kind.
+    pub fn set(&self, message: &mut DynamicMessage, value: Value) {
+        match self {
+            Field::Own(field) => message.set_field(field, value),
+            Field::Extension(field) => message.set_extension(field, value),
+        }
     }
 
     /// How one value of it is encoded.

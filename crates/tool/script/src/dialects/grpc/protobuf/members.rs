@@ -44,7 +44,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
 }
 
 /// A place in the JSON.
-struct Place<'p> {
+pub(super) struct Place<'p> {
     /// The place around it.
     outer: Option<&'p Place<'p>>,
     name: String,
@@ -59,7 +59,7 @@ struct Place<'p> {
 pub(super) fn check(of: &MessageDescriptor, json: &str) -> Result<(), String> {
     let json: &RawValue =
         serde_json::from_str(json).map_err(|error| format!("no JSON: {error}"))?;
-    message(of, json, &Place { outer: None, name: String::new(), depth: 0 })
+    message(of, json, &Place::root())
 }
 
 fn message(of: &MessageDescriptor, json: &RawValue, at: &Place<'_>) -> Result<(), String> {
@@ -269,7 +269,10 @@ fn free(json: &RawValue, at: &Place<'_>) -> Result<(), String> {
 }
 
 /// The members of an object, no two of the same name; none if it is no object.
-fn members<'j>(json: &'j RawValue, at: &Place<'_>) -> Result<Vec<(String, &'j RawValue)>, String> {
+pub(super) fn members<'j>(
+    json: &'j RawValue,
+    at: &Place<'_>,
+) -> Result<Vec<(String, &'j RawValue)>, String> {
     let Ok(Members(members)) = serde_json::from_str(json.get()) else { return Ok(Vec::new()) };
     let mut names = HashSet::new();
     match members.iter().find(|(name, _)| !names.insert(name)) {
@@ -279,12 +282,16 @@ fn members<'j>(json: &'j RawValue, at: &Place<'_>) -> Result<Vec<(String, &'j Ra
 }
 
 /// The elements of a list; none if it is no list.
-fn elements(json: &RawValue) -> Vec<&RawValue> {
+pub(super) fn elements(json: &RawValue) -> Vec<&RawValue> {
     serde_json::from_str(json.get()).unwrap_or_default()
 }
 
 impl Place<'_> {
-    fn inside<'p>(&'p self, name: &str) -> Result<Place<'p>, String> {
+    pub fn root() -> Place<'static> {
+        Place { outer: None, name: String::new(), depth: 0 }
+    }
+
+    pub fn inside<'p>(&'p self, name: &str) -> Result<Place<'p>, String> {
         let depth = self.depth + 1;
         if depth > DEEPEST {
             return Err(format!("the JSON has more than {DEEPEST} values inside each other"));
@@ -293,7 +300,7 @@ impl Place<'_> {
     }
 
     /// A text about this place.
-    fn refuse(&self, what: &str) -> String {
+    pub fn refuse(&self, what: &str) -> String {
         let path = self.path();
         if path.is_empty() { what.to_owned() } else { format!("`{}`: {what}", cut(&path)) }
     }

@@ -5,7 +5,7 @@
 //! reads a message as JSON, after `members` has refused what it would read in another way than written, and
 //! `order` sorts its maps. A message that arrives is compared by `expectation`: `wire` refuses what the descriptors
 //! do not describe, `limits` and `cost` bound what it takes to decode a message, and `compare` finds the first field that
-//! differs.
+//! differs. `numbered` has the expected messages of a stream.
 
 mod compare;
 mod cost;
@@ -16,6 +16,7 @@ mod json;
 mod limits;
 mod members;
 mod names;
+mod numbered;
 mod order;
 mod proto;
 #[cfg(test)]
@@ -24,4 +25,5 @@ mod types;
 mod wire;
 
 pub use expectation::Expectation;
+pub use numbered::Numbered;
 pub use types::Types;

@@ -1,7 +1,7 @@
 //! The types of messages, from `.proto` files.
 
 use super::{
-    Expectation, descriptors, json,
+    Expectation, Numbered, descriptors, json,
     names::{SHOWN_ERROR, cut_to, listed},
     proto,
 };
@@ -123,6 +123,17 @@ impl Types {
         message: &[u8],
     ) -> Result<Expectation, String> {
         Expectation::new(&self.method(path)?.output(), message)
+    }
+
+    /// What each message of a stream that the method at this path returns must be, by the fields of this JSON. A
+    /// stream has `messages` of them, if that is known.
+    pub(in crate::dialects::grpc) fn numbered(
+        &self,
+        path: &str,
+        json: &str,
+        messages: Option<u32>,
+    ) -> Result<Numbered, String> {
+        Numbered::new(&self.method(path)?.output(), json, messages)
     }
 
     /// The encoded descriptors.

@@ -1,54 +1,94 @@
 //! What is expected of the messages of a stream.
 
-use super::template::Template;
+use crate::dialects::grpc::{
+    protobuf::{Numbered, Types},
+    rules,
+    template::Template,
+};
 use serde::{Deserialize, Serialize};
 
-/// The messages of a right stream.
+/// Maximum number of characters of a message that are shown.
+const SHOWN: usize = 300;
+
+/// The messages of a right stream, as they were described.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MessageStream {
     /// Their exact number. `None`: any, also 0.
     pub messages: Option<u32>,
     /// What each of them must be. `None`: any message.
-    pub template: Option<Template>,
+    pub each: Option<ExpectedMessage>,
 }
 
-/// Returns what a call expects: the bytes of its only message, or a stream. `messages` and placeholders
-/// need a stream.
-///
-/// # Errors
-/// What needs a stream although there is none, in one sentence.
-pub fn expect(
-    is_stream: bool,
-    messages: Option<u32>,
-    template: Option<Template>,
-) -> Result<(Option<Vec<u8>>, Option<MessageStream>), &'static str> {
-    if is_stream {
-        return Ok((None, Some(MessageStream { messages, template })));
-    }
-    if messages.is_some() {
-        return Err("a number of messages needs a stream");
-    }
-    match template.map(Template::into_bytes) {
-        None => Ok((None, None)),
-        Some(Some(bytes)) => Ok((Some(bytes), None)),
-        Some(None) => Err("{n} is the number of a message in a stream, and needs one"),
-    }
+/// An expected message. That of a stream may have its number in place of placeholders.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExpectedMessage {
+    /// Exactly these bytes, as hex digits with placeholders ([`Template::parse`]).
+    Hex(String),
+    /// A message of the type that the method returns, as JSON with placeholders, in any encoding.
+    Json(String),
 }
 
-impl MessageStream {
-    /// The messages, for people.
+/// The messages of a right stream.
+#[derive(Debug)]
+pub struct StreamExpectation {
+    described: MessageStream,
+    pub(super) each: Each,
+}
+
+/// What each message of a stream must be.
+#[derive(Debug)]
+pub(super) enum Each {
+    Any,
+    Bytes(Template),
+    Fields(Box<Numbered>),
+}
+
+impl StreamExpectation {
+    /// What a call of the method at this path expects. JSON needs the types of its messages.
+    ///
+    /// # Errors
+    /// What is wrong with the messages.
+    pub fn new(
+        described: &MessageStream,
+        path: &str,
+        types: Option<&Types>,
+    ) -> Result<StreamExpectation, String> {
+        let each = match &described.each {
+            None => Each::Any,
+            Some(ExpectedMessage::Hex(text)) => Each::Bytes(Template::parse(text)?),
+            Some(ExpectedMessage::Json(text)) => {
+                let types = types.ok_or(rules::NEEDS_TYPES)?;
+                Each::Fields(types.numbered(path, text, described.messages)?.into())
+            }
+        };
+        Ok(StreamExpectation { described: described.clone(), each })
+    }
+
+    /// The exact number of messages; `None`: any.
+    #[inline]
+    pub(super) fn messages(&self) -> Option<u32> {
+        self.described.messages
+    }
+
+    /// The messages, for people; a long one is cut.
     #[cold]
     pub fn in_words(&self) -> String {
-        let several = match self.messages {
+        let several = match self.messages() {
             None => "any number of messages".to_owned(),
             Some(0) => return "no message".into(),
             Some(1) => "1 message".into(),
             Some(messages) => format!("{messages} messages"),
         };
-        match &self.template {
-            None => several,
-            Some(template) => format!("{several}, each {}", template.in_words()),
+        let text = match &self.described.each {
+            None => return several,
+            Some(ExpectedMessage::Hex(text) | ExpectedMessage::Json(text)) => text,
+        };
+        match text.char_indices().nth(SHOWN) {
+            Some((end, _)) => format!("{several}, each {}...", &text[..end]),
+            None if text.is_empty() => format!("{several}, each empty"),
+            None => format!("{several}, each {text}"),
         }
     }
 }

@@ -175,7 +175,7 @@ fn a_workload_arrives_in_another_process_with_its_types() {
     keys.sort();
     assert_eq!(keys, ["by_fields", "expected", "message", "path", "weight"]);
     let error = refused(&|asks| asks["types"] = serde_json::Value::Null);
-    assert!(error.contains("request 1: the types of its messages are missing"), "{error}");
+    assert!(error.contains("request 1: JSON needs the `.proto` file"), "{error}");
     let error = refused(&|asks| asks["types"] = "/w==".into());
     assert!(error.contains("descriptors with invalid bytes"), "{error}");
     let error = refused(&|asks| asks["calls"][1]["path"] = "/test.Items/Put".into());
@@ -209,7 +209,7 @@ fn mistakes_in_files_are_named_with_their_request() {
     assert!(error.contains("request 1: the service test.Items has no method Put"), "{error}");
     let without = "protocol = \"grpc\"\n[[request]]\npath = \"/a/b\"\nmessage = {}";
     let error = Workload::from_text(without, "mine").unwrap_err().to_string();
-    assert!(error.contains("JSON needs the `.proto` file: write proto = "), "{error}");
+    assert!(error.contains("JSON needs the `.proto` file: `--proto"), "{error}");
     let missing = format!("proto = \"x.proto\"\n{without}");
     let error = Workload::from_text(&missing, "mine").unwrap_err().to_string();
     assert!(error.contains("`proto`: the content of \"x.proto\" is not in [files]"), "{error}");

@@ -4,6 +4,7 @@ mod cases;
 mod files;
 mod forms;
 mod json;
+mod numbered;
 
 use super::{Expectation, Types};
 use prost_reflect::prost::encoding::{WireType, encode_key, encode_varint};

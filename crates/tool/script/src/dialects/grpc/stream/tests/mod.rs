@@ -1,5 +1,7 @@
 //! The load against a server that streams honestly, and against one that lies.
 
+mod json;
+
 use super::super::{
     framing,
     reply::Reply,
@@ -486,7 +488,10 @@ fn the_window_of_a_stream_is_raised_in_time() {
 }
 
 mod templates {
-    use super::super::{MessageStream, Template, expect};
+    use super::super::{
+        super::{asks::GrpcCall, template::Template},
+        ExpectedMessage, MessageStream,
+    };
 
     /// The bytes of a message, found by asking for each byte.
     fn bytes(template: &Template, number: u64) -> Vec<u8> {
@@ -556,28 +561,32 @@ mod templates {
         assert!(Template::parse(&"00".repeat((4 << 20) + 1)).unwrap_err().contains("at most"));
     }
 
+    fn hex(text: &str) -> Option<ExpectedMessage> {
+        Some(ExpectedMessage::Hex(text.into()))
+    }
+
     #[test]
     fn what_needs_a_stream_is_refused_without_one() {
-        let parsed = |text: &str| Some(Template::parse(text).unwrap());
-        assert_eq!(expect(false, None, parsed("0801")), Ok((Some(vec![8, 1]), None)));
-        assert_eq!(expect(false, None, parsed("")), Ok((Some(vec![]), None)));
-        assert_eq!(expect(false, None, None), Ok((None, None)));
-        assert!(expect(false, Some(3), None).is_err());
-        assert!(expect(false, None, parsed("08{n:varint}")).is_err());
-        assert!(expect(false, None, parsed("{n:varint}")).is_err());
-        let (none, stream) = expect(true, Some(3), parsed("0801")).unwrap();
-        assert_eq!((none, stream.unwrap().messages), (None, Some(3)));
+        let of = |is_stream, messages, each| {
+            GrpcCall::new("/a/b").expecting(is_stream, MessageStream { messages, each }, None)
+        };
+        let expected = |each| of(false, None, each).unwrap().expected;
+        assert_eq!(expected(hex("0801")), Some(vec![8, 1]));
+        assert_eq!(expected(hex("")), Some(vec![]));
+        assert_eq!(expected(None), None);
+        assert!(of(false, Some(3), None).is_err());
+        assert!(of(false, None, hex("08{n:varint}")).is_err());
+        assert!(of(false, None, hex("{n:varint}")).is_err());
+        let call = of(true, Some(3), hex("0801")).unwrap();
+        assert_eq!((call.expected, call.stream.unwrap().messages), (None, Some(3)));
     }
 
     #[test]
     fn a_stream_survives_a_message_to_another_process() {
         for text in ["", "0801", "0a{n:varint}{n-1:fixed32}ff{n+7:fixed64}", &"ab".repeat(500)] {
-            let template = Some(Template::parse(text).unwrap());
-            let stream = MessageStream { messages: Some(7), template };
+            let stream = MessageStream { messages: Some(7), each: hex(text) };
             let sent = serde_json::to_string(&stream).unwrap();
             assert_eq!(serde_json::from_str::<MessageStream>(&sent).unwrap(), stream, "{sent}");
         }
-        let wrong = r#"{"messages":1,"template":"{m:varint}"}"#;
-        assert!(serde_json::from_str::<MessageStream>(wrong).is_err());
     }
 }
