@@ -101,6 +101,14 @@ fn check_stream_thresholds(args: &LoadArgs, workload: &Workload) -> anyhow::Resu
     }
 }
 
+fn until(args: &LoadArgs) -> Until {
+    match (args.burst, args.requests) {
+        (Some(_), _) => Until::Done,
+        (None, Some(requests)) => Until::Requests(requests),
+        (None, None) => Until::Elapsed(args.duration),
+    }
+}
+
 /// Builds the plan, and checks the options against each other.
 pub fn plan(args: &LoadArgs, processes: &LoadProcessConfig) -> anyhow::Result<Plan> {
     check_thresholds(args)?;
@@ -138,11 +146,7 @@ pub fn plan(args: &LoadArgs, processes: &LoadProcessConfig) -> anyhow::Result<Pl
             (None, Some(longest)) => WarmUp::Judged { longest },
             (None, None) => WarmUp::steady(Duration::from_secs(1)),
         },
-        until: match (args.burst, args.requests) {
-            (Some(_), _) => Until::Done,
-            (None, Some(requests)) => Until::Requests(requests),
-            (None, None) => Until::Elapsed(args.duration),
-        },
+        until: until(args),
         tolerates: args.tolerated(),
         in_one_order: args.one_order,
         allows_gaps: args.allow_gaps,

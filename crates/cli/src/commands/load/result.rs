@@ -10,8 +10,8 @@ use super::{
 };
 use regatta_load::{Plan, Tally};
 use regatta_record::{
-    AnnouncedLosses, CellFinding, FORMAT, Figure, Kind, Latency, LoadOperation, LoadResult,
-    LoadThreshold, Operation, OperationCounted, Unseen, Verdict, encode_histogram,
+    AnnouncedLosses, CellFinding, FORMAT, Kind, Latency, LoadOperation, LoadResult, LoadThreshold,
+    Operation, OperationCounted, Unseen, Verdict, encode_histogram,
 };
 use std::num::NonZeroU32;
 

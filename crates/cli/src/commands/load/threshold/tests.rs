@@ -140,7 +140,10 @@ fn refuses_other_forms_with_a_reason() {
         ("p99>", "expected a number and a unit"),
         ("p99>10", "unit"),
         ("p99>0ms", "above zero"),
-        ("p98>10ms", "p50, p90, p95, p99, p99.9, mean, max, rate, errors, refused, cost, message-rate"),
+        (
+            "p98>10ms",
+            "p50, p90, p95, p99, p99.9, mean, max, rate, errors, refused, cost, message-rate",
+        ),
         ("gap-p98>10ms", "first-p50, "),
         ("first-rate>10ms", "gap-max, across-p50, "),
         ("gap-p99<10ms", "write it as 'gap-p99>10ms'"),
