@@ -109,10 +109,15 @@ fn until(args: &LoadArgs) -> Until {
     }
 }
 
+/// Checks options that need no plan.
+fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
+    check_thresholds(args)?;
+    check_pids(args)
+}
+
 /// Builds the plan, and checks the options against each other.
 pub fn plan(args: &LoadArgs, processes: &LoadProcessConfig) -> anyhow::Result<Plan> {
-    check_thresholds(args)?;
-    check_pids(args)?;
+    check_options(args)?;
     cpus::check_allowed(&args.cpus)?;
     let target = url::Target::at(&args.url, args.workload.as_ref(), &args.connect)?;
     let target = args.http.applied(target, args.workload.as_ref())?;

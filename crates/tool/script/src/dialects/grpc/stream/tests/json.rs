@@ -231,7 +231,7 @@ fn a_number_that_its_field_cannot_have_is_wrong_although_the_bytes_are_those_of_
         let bytes = turn(&mut pair, &right, 1 << 14);
         pair.receive(&bytes, size);
         assert_eq!(pair.answered, STREAMS);
-        let bytes = turn(&mut pair, &[&right[..], &[beyond.clone()]].concat(), 1 << 14);
+        let bytes = turn(&mut pair, &[&right[..], std::slice::from_ref(&beyond)].concat(), 1 << 14);
         let exchange = pair.try_receive(&bytes, size).unwrap_err();
         let wrong = "message 3: its number is too large for a field of the expected message";
         assert_eq!(exchange.received, wrong, "{size}");
