@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use std::{
     fs,
     io::{self, BufRead, BufReader, Read, Write},
+    mem,
     net::{SocketAddr, TcpStream},
     process::{Command, Stdio},
     sync::Arc,
@@ -100,28 +101,40 @@ pub fn page(addr: SocketAddr, path: &str) -> (u16, String) {
 
 /// Starts a hub with metrics. Long buffers that it frees leave the process at once.
 pub fn hub(model: &str, options: &[&str]) -> (Server, SocketAddr) {
+    with_metrics(hub_command(model, options))
+}
+
+/// The command that starts a hub with a page of metrics.
+pub fn hub_command(model: &str, options: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
     command.args(["serve", "hub", "--model", model, "--metrics", "127.0.0.1:0"]).args(options);
     command.env("MALLOC_MMAP_THRESHOLD_", "65536");
-    with_metrics(command)
+    command
 }
 
 /// Starts a server whose options ask for metrics. Returns it with the address of their page.
-pub fn with_metrics(mut command: Command) -> (Server, SocketAddr) {
+pub fn with_metrics(command: Command) -> (Server, SocketAddr) {
+    let (server, page, _) = with_metrics_and_lines(command);
+    (server, page)
+}
+
+/// Starts a server whose options ask for metrics. Returns it with the address of their page, and what it has printed to
+/// stderr by then: it may already have reported a connection to others. What follows is in its `stderr`.
+pub fn with_metrics_and_lines(mut command: Command) -> (Server, SocketAddr, String) {
     command.stderr(Stdio::piped());
     let mut server = Server::start(command);
-    let mut stderr = BufReader::new(server.child.stderr.take().unwrap());
-    let mut line = String::new();
-    // It may already have reported a connection to others.
+    // With this capacity, it reads nothing of the lines that follow.
+    let mut stderr = BufReader::with_capacity(1, server.child.stderr.take().unwrap());
+    let (mut line, mut before) = (String::new(), String::new());
     while !line.starts_with("metrics at ") {
-        line.clear();
+        before.push_str(&mem::take(&mut line));
         assert!(stderr.read_line(&mut line).unwrap() > 0, "it ended without a page of metrics");
     }
     // Keep the pipe open: the server may write more.
     server.child.stderr = Some(stderr.into_inner());
     let page = line.trim().strip_prefix("metrics at http://").expect(&line);
     let page = page.strip_suffix("/metrics").expect(&line).parse().unwrap();
-    (server, page)
+    (server, page, before)
 }
 
 /// Writes a certificate of localhost and 127.0.0.1, and its key, to files. Returns the options for them, and a client

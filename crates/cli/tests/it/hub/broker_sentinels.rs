@@ -7,7 +7,7 @@ use crate::{
     },
     support::{
         Server,
-        hub::{Socket, hear, hub, metric, page, send},
+        hub::{Socket, hear, hub, hub_command, metric, page, send, with_metrics_and_lines},
         hubs::{hubs_at, joined_at},
         shard::{
             client::Client,
@@ -277,13 +277,13 @@ fn sentinels_may_want_a_password_which_is_not_shown() {
     let url = url(&[&fake]);
     let password = ["--broker-sentinel-password-file", file.to_str().unwrap()];
     let options = [&["--broker", &url], &password[..]].concat();
-    let (mut server, operators) = hub("percore", &options);
+    let (mut server, operators, mut printed) =
+        with_metrics_and_lines(hub_command("percore", &options));
     until("attempts have failed", || metric(operators, FAILED) > 3);
     assert_eq!(metric(operators, UP), 0);
     fs::write(&file, "s3cret").unwrap();
     until("it is up", || metric(operators, UP) == 1);
     server.child.kill().unwrap();
-    let mut printed = String::new();
     server.child.stderr.take().unwrap().read_to_string(&mut printed).unwrap();
     let why = "regatta: broker m: the master of m is not known: 1 of 1 Sentinels must agree; ";
     assert_eq!(printed.matches(why).count(), 1, "{printed}");
