@@ -37,8 +37,8 @@ fn verified(workload: Workload, verify: bool) -> anyhow::Result<Workload> {
     })
 }
 
-/// Refuses thresholds of figures that this load cannot have.
-fn check_thresholds(args: &LoadArgs) -> anyhow::Result<()> {
+/// Refuses thresholds of figures that a load of this workload cannot have.
+fn check_thresholds(args: &LoadArgs, workload: &Workload) -> anyhow::Result<()> {
     if args.pid.is_empty()
         && let Some(threshold) = args.fail_if.iter().find(|threshold| threshold.needs_cost())
     {
@@ -60,7 +60,7 @@ fn check_thresholds(args: &LoadArgs) -> anyhow::Result<()> {
              name several with --on"
         );
     }
-    Ok(())
+    check_stream_thresholds(args, workload)
 }
 
 /// Checks that each server has a process of its own to observe, if any is observed: the cost of some of them would
@@ -109,19 +109,14 @@ fn until(args: &LoadArgs) -> Until {
     }
 }
 
-/// Checks options that need no plan.
-fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
-    check_thresholds(args)?;
-    check_pids(args)
-}
-
 /// Builds the plan, and checks the options against each other.
 pub fn plan(args: &LoadArgs, processes: &LoadProcessConfig) -> anyhow::Result<Plan> {
-    check_options(args)?;
+    check_pids(args)?;
     cpus::check_allowed(&args.cpus)?;
     let target = url::Target::at(&args.url, args.workload.as_ref(), &args.connect)?;
     let target = args.http.applied(target, args.workload.as_ref())?;
     let target = args.grpc.applied(target, args.workload.as_ref())?;
+    check_thresholds(args, &target.workload)?;
     let nodes = nodes(&args.nodes, &target, &args.connect)?;
     let plan = Plan {
         target: target.address,
@@ -166,7 +161,6 @@ pub fn plan(args: &LoadArgs, processes: &LoadProcessConfig) -> anyhow::Result<Pl
         true => plan,
         false => plan.in_stages(args.stages.clone(), args.arrivals),
     };
-    check_stream_thresholds(args, &plan.workload)?;
     if !args.on.is_empty() {
         agents::check(args, &plan).with_context(|| args.url.clone())?;
         return Ok(plan);
