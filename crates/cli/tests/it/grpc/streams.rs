@@ -30,8 +30,11 @@ fn streams_of_grpcio_are_right_and_their_messages_are_counted() {
     let asks = asks(150);
     let stream = ["--stream", "--message-hex", &asks, "--expect-hex", "08{n:varint}"];
     for more in [&["--messages", "150"][..], &[], &["--processes", "2", "-c", "2"]] {
-        let output =
-            load(&server, NUMBERS, &[&stream[..], more, &["-p", "4", "-n", "40"]].concat());
+        let output = load(
+            &server,
+            NUMBERS,
+            &[&stream[..], more, &["-p", "4", "-n", "40", "--timeout", "120s"]].concat(),
+        );
         assert_right(&output, 40);
         let messages = operation(&output, "messages");
         assert_eq!(

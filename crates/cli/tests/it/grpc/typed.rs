@@ -185,8 +185,21 @@ const EACH: &str = r#"{
 fn streams_of_another_library_are_compared_with_the_numbers_of_their_messages() {
     let Some(server) = server(&mut json!({ "numbers": { "each": EACH } })) else { return };
     let message = r#"{"name": "numbers", "small": 140}"#;
-    let args =
-        ["--proto", &proto(), "--message", message, "--stream", "-c", "2", "-p", "4", "-n", "40"];
+    let args = [
+        "--proto",
+        &proto(),
+        "--message",
+        message,
+        "--stream",
+        "-c",
+        "2",
+        "-p",
+        "4",
+        "-n",
+        "40",
+        "--timeout",
+        "120s",
+    ];
     let of = |method: &str, each: &str, more: &[&str]| {
         let args = [&args[..], &["--expect", each], more].concat();
         load(&server, &format!("/typed.Items/{method}"), &args)
