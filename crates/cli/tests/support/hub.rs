@@ -9,7 +9,9 @@ use std::{
     mem,
     net::{SocketAddr, TcpStream},
     process::{Command, Stdio},
-    sync::Arc,
+    sync::{Arc, mpsc::channel},
+    thread,
+    time::Duration,
 };
 use tempfile::TempDir;
 use tungstenite::{Error, Message, WebSocket, client::client, protocol::frame::coding::CloseCode};
@@ -135,6 +137,24 @@ pub fn with_metrics_and_lines(mut command: Command) -> (Server, SocketAddr, Stri
     let page = line.trim().strip_prefix("metrics at http://").expect(&line);
     let page = page.strip_suffix("/metrics").expect(&line).parse().unwrap();
     (server, page, before)
+}
+
+/// What a server prints to stderr, up to a line with this text. A thread of the server prints, so it may be late.
+pub fn printed_through(server: &mut Server, last: &str) -> String {
+    const PATIENCE: Duration = Duration::from_secs(20);
+    let stderr = BufReader::new(server.child.stderr.take().expect("it is piped"));
+    let (sender, lines) = channel();
+    thread::spawn(move || {
+        stderr.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+    });
+    let mut printed = String::new();
+    while !printed.contains(last) {
+        let line = lines.recv_timeout(PATIENCE);
+        let line = line.unwrap_or_else(|_| panic!("waited for a line with {last:?}: {printed}"));
+        printed.push_str(&line);
+        printed.push('\n');
+    }
+    printed
 }
 
 /// Writes a certificate of localhost and 127.0.0.1, and its key, to files. Returns the options for them, and a client

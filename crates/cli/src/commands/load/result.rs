@@ -10,8 +10,8 @@ use super::{
 };
 use regatta_load::{Plan, Tally};
 use regatta_record::{
-    AnnouncedLosses, CellFinding, FORMAT, Kind, Latency, LoadOperation, LoadResult, LoadThreshold,
-    Operation, OperationCounted, Unseen, Verdict, encode_histogram,
+    AnnouncedLosses, CellFinding, FORMAT, Figure, Kind, Latency, LoadOperation, LoadResult,
+    LoadThreshold, Operation, OperationCounted, Unseen, Verdict, encode_histogram,
 };
 use std::num::NonZeroU32;
 
@@ -100,21 +100,37 @@ pub fn result(
         let delivered =
             tally.operations.iter().find(|one| one.operation.name == result.cost_per.name);
         let delivered = delivered.map_or(0, |one| one.whole_run);
-        result.verdict = with_losses(result.verdict, losses, delivered);
+        result.verdict = with_losses(result.verdict, losses, delivered, tally.replies);
     }
     result.thresholds = thresholds(&args.fail_if, plan, tally, &result);
     result
 }
 
-/// Adds what the announced losses of a hub mean for this number of deliveries: without any delivery of a broadcast
-/// that is known to be published, the load has failed.
-fn with_losses(verdict: Verdict, losses: AnnouncedLosses, delivered: u64) -> Verdict {
-    if delivered > losses.unknown_deliveries || losses.missed + losses.refused() == 0 {
-        return verdict;
+/// Adds what the announced losses of a hub mean for this number of deliveries, and of requests that were not refused.
+/// Without any delivery of a broadcast that is known to be published, the load has failed. What is missed or refused has
+/// no latency, and a hub that announces what is late as lost would look fast; so more than 1 in 1,000 void rate and
+/// latency.
+fn with_losses(
+    mut verdict: Verdict,
+    losses: AnnouncedLosses,
+    delivered: u64,
+    requests: u64,
+) -> Verdict {
+    let delivered = delivered.saturating_sub(losses.unknown_deliveries);
+    if delivered == 0 && losses.missed + losses.refused() > 0 {
+        let why = "nothing was delivered: the server announced all broadcasts as lost";
+        let finding = CellFinding::new(Kind::Failed, why.to_owned());
+        return agents::with(verdict, finding, Kind::Failed.voids());
     }
-    let why = "nothing was delivered: the server announced all broadcasts as lost";
-    let finding = CellFinding::new(Kind::Failed, why.to_owned());
-    agents::with(verdict, finding, Kind::Failed.voids())
+    let are_many = |lost: u64, rest: u64| lost.saturating_mul(1_000) > lost + rest;
+    if are_many(losses.missed, delivered) || are_many(losses.refused(), requests) {
+        for figure in [Figure::Rate, Figure::Latency] {
+            if !verdict.voids(figure) {
+                verdict.void.push(figure);
+            }
+        }
+    }
+    verdict
 }
 
 /// Compares the result with the thresholds.
@@ -186,7 +202,7 @@ mod tests {
     #[test]
     fn a_load_fails_if_all_that_was_delivered_may_not_have_been_published() {
         let judged = |losses, delivered| {
-            with_losses(Verdict::new(Kind::ServerBound, "busy"), losses, delivered)
+            with_losses(Verdict::new(Kind::ServerBound, "busy"), losses, delivered, 1_000)
         };
         let none = AnnouncedLosses::default();
         let missed = AnnouncedLosses { gaps: 1, missed: 9, ..none };
@@ -201,5 +217,26 @@ mod tests {
         assert_eq!(judged(unknown, 9).kind(), Kind::Failed, "all may be of another broadcast");
         assert_eq!(judged(unknown, 10).kind(), Kind::ServerBound);
         assert_eq!(judged(none, 0).kind(), Kind::ServerBound, "nothing was owed");
+    }
+
+    #[test]
+    fn more_than_one_in_a_thousand_that_is_missed_or_refused_voids_rate_and_latency() {
+        let none = AnnouncedLosses::default();
+        let missed = |missed| AnnouncedLosses { gaps: 1, missed, ..none };
+        let refused = |not_published, unknown| AnnouncedLosses { not_published, unknown, ..none };
+        let of_unknown = AnnouncedLosses { unknown_deliveries: 500, ..missed(1) };
+        for (losses, voids) in [
+            (none, false),
+            (missed(1), false),
+            (missed(2), true),
+            (of_unknown, true),
+            (refused(1, 0), false),
+            (refused(1, 1), true),
+        ] {
+            let verdict = with_losses(Verdict::new(Kind::ServerBound, "busy"), losses, 999, 999);
+            for figure in [Figure::Rate, Figure::Latency] {
+                assert_eq!(verdict.voids(figure), voids, "{losses:?}");
+            }
+        }
     }
 }

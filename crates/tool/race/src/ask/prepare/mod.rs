@@ -535,7 +535,7 @@ mod tests {
             names_in(&Contest::parse(&race, "x").unwrap()).unwrap()
         };
         let of_several = |names: Vec<String>| -> Vec<String> {
-            let has = |name: &String| ["hub-nodes", "centrifugo-redis", "mine"].contains(&&**name);
+            let has = |name: &String| ["hub-nodes", "mine"].contains(&&**name);
             names.into_iter().filter(has).collect()
         };
         let none: [&str; 0] = [];
