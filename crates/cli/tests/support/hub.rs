@@ -139,15 +139,16 @@ pub fn with_metrics_and_lines(mut command: Command) -> (Server, SocketAddr, Stri
     (server, page, before)
 }
 
-/// What a server prints to stderr, up to a line with this text. A thread of the server prints, so it may be late.
-pub fn printed_through(server: &mut Server, last: &str) -> String {
+/// What a server prints to stderr after `before`, up to a line with the text `last`. A thread of the server prints, so it
+/// may be late.
+pub fn printed_through(server: &mut Server, before: String, last: &str) -> String {
     const PATIENCE: Duration = Duration::from_secs(20);
     let stderr = BufReader::new(server.child.stderr.take().expect("it is piped"));
     let (sender, lines) = channel();
     thread::spawn(move || {
         stderr.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
     });
-    let mut printed = String::new();
+    let mut printed = before;
     while !printed.contains(last) {
         let line = lines.recv_timeout(PATIENCE);
         let line = line.unwrap_or_else(|_| panic!("waited for a line with {last:?}: {printed}"));

@@ -4,7 +4,7 @@ use crate::{
     hub::broker::member,
     support::{
         Server,
-        hub::{hear, hub, metric, printed_through, send},
+        hub::{hear, hub, hub_command, metric, printed_through, send, with_metrics_and_lines},
         hubs::{joined, joined_at},
         on_models,
         shard::{
@@ -16,19 +16,14 @@ use crate::{
     },
 };
 use serde_json::json;
-use std::{fs, io::Read, net::TcpStream, process::Command};
+use std::{
+    fs,
+    net::{SocketAddr, TcpStream},
+    process::Command,
+};
 
 const UP: &str = "regatta_hub_broker_up";
 const FAILED: &str = "regatta_hub_broker_failed_total";
-
-/// Ends a hub. Returns what it has printed.
-fn printed(mut server: Server) -> String {
-    let mut stderr = server.child.stderr.take().expect("it is piped");
-    server.child.kill().expect("it runs");
-    let mut text = String::new();
-    stderr.read_to_string(&mut text).expect("text");
-    text
-}
 
 #[test]
 fn a_password_that_is_changed_is_read_again() {
@@ -50,7 +45,8 @@ fn a_password_that_is_changed_is_read_again() {
     assert_eq!(metric(operators, UP), 0);
     fs::write(&file, "second").unwrap();
     until("the new one is used", || metric(operators, UP) == 1);
-    let printed = printed_through(&mut server, "new connections get the new password in");
+    let printed =
+        printed_through(&mut server, String::new(), "new connections get the new password in");
     let count = |part: &str| printed.matches(part).count();
     let kept = format!("cannot read {}", text(&file));
     assert_eq!((count(&kept), count("the previous password stays in use")), (1, 1), "{printed}");
@@ -60,6 +56,12 @@ fn a_password_that_is_changed_is_read_again() {
 
 fn url(scheme: &str, broker: &Node) -> String {
     format!("{scheme}://{}", broker.addr())
+}
+
+/// Starts a hub. Returns it with the address of its metrics, and what it has printed.
+fn reports(url: &str, options: &[String]) -> (Server, SocketAddr, String) {
+    let options = [&["--broker", url], &strs(options)[..]].concat();
+    with_metrics_and_lines(hub_command("percore", &options))
 }
 
 /// The options of a hub that trusts a CA. `own`: its certificate.
@@ -123,7 +125,7 @@ fn a_broker_whose_certificate_is_wrong_is_not_used_and_the_reason_is_said_once()
     let mut broker = other.node(&other.sign("stranger"), false);
     let url = url("rediss", &broker);
     let options = trusting(&ca, None);
-    let (server, operators) = hub("percore", &[&["--broker", &url], &strs(&options)[..]].concat());
+    let (mut server, operators, before) = reports(&url, &options);
     let has_failed_again = || {
         let before = metric(operators, FAILED);
         until("attempts have failed", || metric(operators, FAILED) > before + 2);
@@ -136,7 +138,7 @@ fn a_broker_whose_certificate_is_wrong_is_not_used_and_the_reason_is_said_once()
     has_failed_again();
     broker.restart_tls(&ca.node_options(&right, false));
     until("it is up", || metric(operators, UP) == 1);
-    let printed = printed(server);
+    let printed = printed_through(&mut server, before, "the server requires a client certificate");
     for why in [
         "the server's certificate is not signed by a trusted CA",
         "the server's certificate has expired",
@@ -170,10 +172,11 @@ fn the_certificate_of_a_broker_must_have_its_name() {
     let (_right, _) = joined_at("percore", &url, &strs(&trusting(&ca, None)));
     let mut options = trusting(&ca, None);
     options.extend(["--broker-server-name".to_owned(), "broker.example".to_owned()]);
-    let (server, operators) = hub("percore", &[&["--broker", &url], &strs(&options)[..]].concat());
+    let (mut server, operators, before) = reports(&url, &options);
     until("attempts have failed", || metric(operators, FAILED) > 2);
     assert_eq!(metric(operators, UP), 0);
-    let printed = printed(server);
+    let printed =
+        printed_through(&mut server, before, "the server's certificate is not accepted: ");
     assert_eq!(
         printed.matches("the server's certificate is not accepted: ").count(),
         1,
@@ -187,9 +190,9 @@ fn a_server_without_tls_is_not_used_over_tls() {
     let broker = Node::start(&[]);
     let url = url("rediss", &broker);
     let options = trusting(&ca, None);
-    let (server, operators) = hub("percore", &[&["--broker", &url], &strs(&options)[..]].concat());
+    let (mut server, operators, before) = reports(&url, &options);
     until("an attempt has failed", || metric(operators, FAILED) > 0);
-    let printed = printed(server);
+    let printed = printed_through(&mut server, before, "no connection: ");
     let says =
         ["may not speak TLS", "does not speak TLS", "closed the connection in the TLS handshake"];
     assert!(says.iter().any(|why| printed.contains(why)), "{printed}");
@@ -209,12 +212,11 @@ fn sentinels_and_their_master_are_reached_over_tls() {
     let (_server, operators) = joined_at("percore", &url, &strs(&named(&ca)));
     assert_eq!(metric(operators, UP), 1);
     let options = named(&stranger);
-    let (server, operators) = hub("percore", &[&["--broker", &url], &strs(&options)[..]].concat());
+    let (mut server, operators, before) = reports(&url, &options);
     until("attempts have failed", || metric(operators, FAILED) > 2);
-    let printed = printed(server);
     let why =
         format!("{}: the server's certificate is not signed by a trusted CA", sentinel.addr());
-    assert!(printed.contains(&why), "{printed}");
+    printed_through(&mut server, before, &why);
 }
 
 #[test]

@@ -280,14 +280,13 @@ fn sentinels_may_want_a_password_which_is_not_shown() {
     let url = url(&[&fake]);
     let password = ["--broker-sentinel-password-file", file.to_str().unwrap()];
     let options = [&["--broker", &url], &password[..]].concat();
-    let (mut server, operators, mut printed) =
-        with_metrics_and_lines(hub_command("percore", &options));
+    let (mut server, operators, before) = with_metrics_and_lines(hub_command("percore", &options));
     until("attempts have failed", || metric(operators, FAILED) > 3);
     assert_eq!(metric(operators, UP), 0);
     fs::write(&file, "s3cret").unwrap();
     until("it is up", || metric(operators, UP) == 1);
     let follows = format!("the master of m is {}", broker.addr());
-    printed.push_str(&printed_through(&mut server, &follows));
+    let printed = printed_through(&mut server, before, &follows);
     let why = "regatta: broker m: the master of m is not known: 1 of 1 Sentinels must agree; ";
     assert_eq!(printed.matches(why).count(), 1, "{printed}");
     assert!(printed.contains("it does not accept a password"), "{printed}");
