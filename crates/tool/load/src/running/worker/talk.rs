@@ -68,7 +68,9 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
 
     /// Reads once, checks the bytes, and lets the drive send further requests. Returns the number of
     /// bytes read: 0 if there is nothing more to read now, and always with TLS.
-    #[inline]
+    // `take` calls it for each event. Since `read_arrived_on` calls it, too, it was a call, which cost 3% of the CPU of
+    // a load with one request in flight on each connection.
+    #[inline(always)]
     fn read(&mut self, slot: u32) -> usize {
         let connection = &mut self.connections[slot as usize];
         let Some(socket) = &connection.socket else { return 0 };
