@@ -51,7 +51,8 @@ pub(super) fn shown(text: &[u8]) -> String {
     }
     let is_harmless = HARMLESS.contains(&code) || text.starts_with("ERR max number of clients");
     if !is_harmless {
-        let code = ["ERR", "OOM", "MISCONF"].into_iter().find(|known| *known == code);
+        let known = ["ERR", "OOM", "MISCONF", "NOREPLICAS", "NOSCRIPT"];
+        let code = known.into_iter().find(|known| *known == code);
         let code = code.unwrap_or("an error");
         return format!("it answers {code}, with a text that may repeat what was sent");
     }

@@ -329,6 +329,13 @@ impl Census {
         }
     }
 
+    /// The rooms that have members here and a history.
+    pub fn followed(&self) -> Vec<(RoomName, Arc<RoomHistory>)> {
+        let rooms = self.rooms();
+        let kept = |(room, here): (&RoomName, &Room)| Some((room.clone(), here.history.clone()?));
+        rooms.iter().filter_map(kept).collect()
+    }
+
     /// Whether a room has members here.
     pub fn has_members(&self, room: &RoomName) -> bool {
         self.rooms().contains_key(room)

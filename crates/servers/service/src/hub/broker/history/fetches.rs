@@ -1,0 +1,278 @@
+//! Which histories a hub fetches from the broker, and who waits for them. Of each room there is one fetch at a time,
+//! however many wait, and a few rooms have one at once.
+
+use crate::hub::history::{RoomHistory, Span, Wanted};
+use regatta_engine::{RoomName, Ticket};
+use std::{
+    collections::{HashMap, VecDeque},
+    mem,
+    sync::Arc,
+    time::Instant,
+};
+
+/// Fetches at once. Each has at most 256 KiB and one message.
+const AT_ONCE: usize = 4;
+/// Maximum number of members and backends that wait.
+const MOST: usize = 1 << 16;
+/// Fetches of one room for the same who wait. Then they get what there is.
+const ROUNDS: usize = 10_000;
+/// So many times the connection may be lost during a fetch. Then what is missing is given up: it may be a message that is
+/// longer than what the broker holds back for a connection (`client-output-buffer-limit`).
+const MOST_LOST: u32 = 2;
+/// So many times the broker may refuse a fetch for a reason of the room, once with each heartbeat. Then nobody waits.
+const MOST_REFUSED: u32 = 10;
+
+/// A member or a backend that waits for a history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Question {
+    pub ticket: Ticket,
+    pub wanted: Wanted,
+    /// It waits until the broker is there.
+    pub is_patient: bool,
+}
+
+/// A fetch that is due.
+#[derive(Debug)]
+pub(in super::super) struct Due {
+    pub room: RoomName,
+    pub history: Arc<RoomHistory>,
+    pub span: Span,
+    /// A message was published without a place in the history.
+    pub breaks: bool,
+}
+
+#[derive(Debug)]
+struct Room {
+    history: Arc<RoomHistory>,
+    questions: Vec<Question>,
+    breaks: bool,
+    state: State,
+    rounds: usize,
+    /// How often in turn the connection was lost during a fetch.
+    lost: u32,
+    /// How often in turn a fetch was refused.
+    refused: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// It is in the queue.
+    Queued,
+    /// The broker was asked.
+    Asked,
+    /// The broker has refused to answer.
+    Refused,
+}
+
+/// The rooms whose histories are fetched.
+#[derive(Debug, Default)]
+pub(super) struct Fetches {
+    rooms: HashMap<RoomName, Room>,
+    queue: VecDeque<RoomName>,
+    asked: usize,
+    questions: usize,
+}
+
+impl Fetches {
+    /// The room is fetched. `breaks`: see [`Due::breaks`].
+    pub fn add(&mut self, room: &RoomName, history: Arc<RoomHistory>, breaks: bool) {
+        let one = self.rooms.entry(room.clone()).or_insert_with(|| {
+            self.queue.push_back(room.clone());
+            let (history, questions, state) = (Arc::clone(&history), Vec::new(), State::Queued);
+            Room { history, questions, breaks, state, rounds: 0, lost: 0, refused: 0 }
+        });
+        one.history = history;
+        one.breaks |= breaks;
+    }
+
+    /// Somebody waits for a room. Returns false if there is no place.
+    pub fn ask(&mut self, room: &RoomName, history: Arc<RoomHistory>, question: Question) -> bool {
+        if self.questions >= MOST {
+            return false;
+        }
+        self.add(room, history, false);
+        if let Some(one) = self.rooms.get_mut(room) {
+            one.questions.push(question);
+            one.rounds = 0;
+            self.questions += 1;
+        }
+        true
+    }
+
+    /// The next fetch, unless there are enough at once. `link`: the number of the connection.
+    pub fn next(&mut self, link: u64, now: Instant) -> Option<Due> {
+        while self.asked < AT_ONCE
+            && let Some(room) = self.queue.pop_front()
+        {
+            let Some(one) = self.rooms.get_mut(&room) else { continue };
+            let (history, breaks) = (Arc::clone(&one.history), one.breaks);
+            // Also if nothing is missing: what waits is answered with the answer.
+            let span = match one.span(link, now).unwrap_or(Span::Nothing) {
+                Span::From(_) | Span::Down(..) if one.lost >= MOST_LOST => Span::Skip,
+                span => span,
+            };
+            one.state = State::Asked;
+            one.rounds += 1;
+            self.asked += 1;
+            return Some(Due { room, history, span, breaks });
+        }
+        None
+    }
+
+    /// The broker has answered the fetch of this room, with `breaks` if it was asked so. Returns those who need not wait any
+    /// longer.
+    pub fn answered(
+        &mut self,
+        room: &RoomName,
+        breaks: bool,
+        link: u64,
+        now: Instant,
+    ) -> Vec<Ticket> {
+        self.asked = self.asked.saturating_sub(1);
+        let Some(one) = self.rooms.get_mut(room) else { return Vec::new() };
+        one.breaks &= !breaks;
+        (one.lost, one.refused) = (0, 0);
+        let (history, is_over) = (Arc::clone(&one.history), one.rounds > ROUNDS);
+        let is_done = |question: &Question| {
+            is_over || history.missing(link, Some(question.wanted), now).is_none()
+        };
+        let done: Vec<Ticket> = one
+            .questions
+            .extract_if(.., |question| is_done(question))
+            .map(|one| one.ticket)
+            .collect();
+        self.questions -= done.len();
+        if one.span(link, now).is_some() || one.breaks {
+            one.state = State::Queued;
+            self.queue.push_back(room.clone());
+        } else {
+            self.rooms.remove(room);
+        }
+        done
+    }
+
+    /// The broker has refused the fetch of this room. `waits`: it refuses all, and members wait until that is over. `stays`: the
+    /// room has members. Returns those who need not wait any longer.
+    pub fn refused(&mut self, room: &RoomName, waits: bool, stays: bool) -> Vec<Ticket> {
+        self.asked = self.asked.saturating_sub(1);
+        let Some(one) = self.rooms.get_mut(room) else { return Vec::new() };
+        one.state = State::Refused;
+        one.refused += u32::from(!waits);
+        let is_over = one.refused >= MOST_REFUSED;
+        let gone = if is_over {
+            mem::take(&mut one.questions).into_iter().map(|one| one.ticket).collect()
+        } else {
+            one.gives_up()
+        };
+        if is_over && !stays && !one.breaks {
+            self.rooms.remove(room);
+        }
+        self.questions -= gone.len();
+        gone
+    }
+
+    /// What was refused is tried again.
+    pub fn retry(&mut self) {
+        for (room, one) in &mut self.rooms {
+            if one.state == State::Refused {
+                one.state = State::Queued;
+                self.queue.push_back(room.clone());
+            }
+        }
+    }
+
+    /// The connection is lost. Returns the backends that have waited. Rooms for which nobody waits are forgotten, unless
+    /// their histories must not continue.
+    pub fn lose(&mut self) -> Vec<Ticket> {
+        let mut gone = Vec::new();
+        self.queue.clear();
+        self.asked = 0;
+        self.rooms.retain(|room, one| {
+            gone.extend(one.gives_up());
+            one.lost += u32::from(one.state == State::Asked);
+            let stays = one.breaks || one.lost > 0 || !one.questions.is_empty();
+            if stays {
+                one.state = State::Queued;
+                self.queue.push_back(room.clone());
+            }
+            stays
+        });
+        self.questions -= gone.len();
+        gone
+    }
+}
+
+impl Room {
+    /// What must be fetched: for the copy itself, and for those who wait.
+    fn span(&self, link: u64, now: Instant) -> Option<Span> {
+        let own = self.history.missing(link, None, now);
+        own.or_else(|| {
+            let of = |one: &Question| self.history.missing(link, Some(one.wanted), now);
+            self.questions.iter().find_map(of)
+        })
+    }
+
+    /// Those who are not patient.
+    fn gives_up(&mut self) -> Vec<Ticket> {
+        let (stay, gone) =
+            mem::take(&mut self.questions).into_iter().partition(|one| one.is_patient);
+        self.questions = stay;
+        gone.into_iter().map(|one: Question| one.ticket).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hub::history::{Histories, HistoryLimits, Seen};
+
+    const LIMITS: HistoryLimits = HistoryLimits { messages: 100, ..HistoryLimits::NONE };
+
+    fn ticket(count: u64) -> Ticket {
+        Ticket { core: 0, count }
+    }
+
+    #[test]
+    fn however_many_wait_there_is_one_fetch_for_a_room() {
+        let (histories, now) = (Histories::mirroring(Arc::default()), Instant::now());
+        let mut fetches = Fetches::default();
+        let room = RoomName::of("a");
+        let history = histories.open(&room, LIMITS, now).unwrap();
+        for count in 0..100 {
+            let wanted = Wanted::Newest(0);
+            let question = Question { ticket: ticket(count), wanted, is_patient: count > 0 };
+            assert!(fetches.ask(&room, Arc::clone(&history), question));
+        }
+        let due = fetches.next(1, now).unwrap();
+        assert_eq!((due.span, due.breaks), (Span::Nothing, false));
+        assert!(fetches.next(1, now).is_none());
+        // Refused: a backend learns of it, members wait.
+        assert_eq!(fetches.refused(&room, false, true), [ticket(0)]);
+        assert!(fetches.next(1, now).is_none());
+        fetches.retry();
+        let due = fetches.next(1, now).unwrap();
+        let epoch = histories.new_epoch();
+        let seen = Seen { epoch, top: 3, is_all: true };
+        due.history.learns(1, due.span, (&seen, Vec::new()), now);
+        assert_eq!(fetches.answered(&room, false, 1, now).len(), 99);
+        assert!(fetches.next(1, now).is_none() && fetches.rooms.is_empty());
+        assert_eq!((fetches.asked, fetches.questions), (0, 0));
+    }
+
+    #[test]
+    fn a_few_rooms_are_fetched_at_once_and_a_loss_begins_again() {
+        let (histories, now) = (Histories::mirroring(Arc::default()), Instant::now());
+        let mut fetches = Fetches::default();
+        for number in 0..10 {
+            let room = RoomName::of(&number.to_string());
+            let history = histories.open(&room, LIMITS, now).unwrap();
+            fetches.add(&room, history, number == 0);
+        }
+        assert_eq!((0..10).filter_map(|_| fetches.next(1, now)).count(), AT_ONCE);
+        assert_eq!(fetches.lose(), []);
+        let due = fetches.next(2, now).unwrap();
+        assert!(due.breaks && fetches.next(2, now).is_none(), "the others are forgotten");
+        fetches.answered(&due.room, true, 2, now);
+        assert!(!fetches.next(2, now).unwrap().breaks, "nothing is known yet");
+    }
+}
