@@ -1,13 +1,11 @@
 //! Histories at a broker: members that recover at another hub, and what servers do that restart, refuse or change.
 
 use crate::{
-    hub::{
-        api::{call, files},
-        broker::joined,
-    },
+    hub::api::{call, files},
     support::{
         Server,
-        hub::{Socket, hear, hub, member_of, metric, page, send},
+        hub::{Socket, closed, hear, hub, member_of, metric, page, send},
+        hubs::joined,
         on_models,
         shard::nodes::Node,
         until,
@@ -17,6 +15,7 @@ use serde_json::{Value, json};
 
 const UP: &str = "regatta_hub_broker_up";
 const LOST: &str = "regatta_hub_broker_lost_total";
+const DOES_KEEP: &str = "regatta_hub_broker_keeps";
 const KEEPS: [&str; 2] = ["--history", "100"];
 
 /// A client and its position.
@@ -107,6 +106,18 @@ impl Client {
         }
     }
 
+    /// The same, if there is a gap before it.
+    fn insists_after_a_gap(&mut self, payload: &Value) {
+        let heard = loop {
+            let heard = hear(&mut self.socket);
+            if heard["type"] == "gap" {
+                break heard;
+            }
+        };
+        self.is_at(&heard);
+        self.insists(payload);
+    }
+
     fn error(&mut self) -> String {
         loop {
             let heard = hear(&mut self.socket);
@@ -169,24 +180,70 @@ fn long_messages_are_fetched_in_parts() {
 }
 
 #[test]
-fn a_restart_that_loses_nothing_causes_no_gap() {
+fn members_recover_at_a_hub_whoever_comes_first() {
+    let broker = Node::start(&[]);
+    let (one, _) = joined("percore", &broker, &KEEPS);
+    let (mut speaker, _) = Client::joins(&one, None);
+    let mut away: Vec<Client> = [49, 30, 45, 10, 0]
+        .into_iter()
+        .map(|offset| {
+            let (mut client, _) = Client::joins(&one, None);
+            client.offset = offset;
+            client
+        })
+        .collect();
+    for n in 1..=50 {
+        speaker.insists(&json!(n));
+    }
+    // The newest position first: each later one needs older messages than the hub has.
+    let (other, _) = joined("percore", &broker, &KEEPS);
+    for client in &mut away {
+        client.comes_back(&other);
+        (client.offset + 1..=50).for_each(|n| assert_eq!(client.takes(), n));
+    }
+}
+
+#[test]
+fn a_restart_is_a_gap_for_all_also_if_nothing_is_lost() {
     let mut broker = Node::start(&["--appendonly", "yes", "--appendfsync", "always"]);
     let (one, pages) = joined("percore", &broker, &KEEPS);
-    let (other, _) = joined("percore", &broker, &KEEPS);
     let (mut speaker, _) = Client::joins(&one, None);
-    let (mut reader, _) = Client::joins(&other, None);
-    (1..=5).for_each(|n| speaker.says(&json!(n)));
-    (1..=5).for_each(|n| assert_eq!(speaker.takes(), n));
-    assert_eq!(reader.takes(), 1);
-    let epoch = speaker.epoch.clone();
+    (1..=3).for_each(|n| speaker.insists(&json!(n)));
+    let before = (speaker.epoch.clone(), speaker.offset);
     broker.kill();
     until("the loss is noticed", || metric(pages, UP) == 0);
     broker.revive();
-    until("it is up again", || metric(pages, UP) == 1);
-    speaker.insists(&json!(6));
-    (2..=6).for_each(|n| assert_eq!(reader.takes(), n));
-    reader.comes_back(&one);
-    assert_eq!(reader.epoch, epoch);
+    speaker.misses();
+    assert_eq!(speaker.offset, 3);
+    assert_ne!(speaker.epoch, before.0);
+    speaker.insists(&json!(4));
+    let (mut late, first) = Client::joins(&one, Some((&before.0, before.1)));
+    assert_eq!(first["type"], "gap", "{first}");
+    speaker.insists(&json!("end"));
+    while late.takes() != "end" {}
+    late.comes_back(&one);
+}
+
+#[test]
+fn a_restart_from_an_old_copy_is_a_gap_also_if_the_server_refuses_to_write() {
+    let mut broker = Node::start(&[]);
+    let (one, pages) = joined("percore", &broker, &KEEPS);
+    let (mut speaker, _) = Client::joins(&one, None);
+    (1..=3).for_each(|n| speaker.insists(&json!(n)));
+    broker.client().say("SAVE");
+    (4..=6).for_each(|n| speaker.insists(&json!(n)));
+    let before = (speaker.epoch.clone(), speaker.offset);
+    broker.restart(&["--min-replicas-to-write", "1"]);
+    until("it is up, and refuses", || metric(pages, UP) == 1 && metric(pages, DOES_KEEP) == 0);
+    // It cannot note that its epochs have ended, so nobody recovers.
+    let mut late = member_of(&one, &format!("/ws/red?epoch={}&offset={}", before.0, before.1));
+    broker.client().say("CONFIG SET min-replicas-to-write 0");
+    assert_eq!(hear(&mut late)["type"], "gap");
+    speaker.misses();
+    assert_eq!(speaker.offset, 3);
+    assert_ne!(speaker.epoch, before.0);
+    until("it keeps messages again", || metric(pages, DOES_KEEP) == 1);
+    assert_eq!(page(pages, "/ready").0, 200);
 }
 
 #[test]
@@ -282,6 +339,93 @@ fn a_broker_that_refuses_to_write_keeps_its_members_without_a_gap() {
 }
 
 #[test]
+fn a_right_that_comes_back_is_noticed_without_a_message() {
+    let broker = Node::start(&[]);
+    let (_one, pages) = joined("percore", &broker, &KEEPS);
+    for right in ["xadd", "evalsha", "xrevrange", "info", "hset", "expire"] {
+        broker.client().say(&format!("ACL SETUSER default -{right}"));
+        until(right, || metric(pages, DOES_KEEP) == 0);
+        broker.client().say(&format!("ACL SETUSER default +{right}"));
+        until(right, || metric(pages, DOES_KEEP) == 1);
+    }
+    assert_eq!(metric(pages, LOST), 0);
+}
+
+#[test]
+fn a_key_of_another_type_concerns_its_room_alone() {
+    let broker = Node::start(&[]);
+    let (one, pages) = joined("percore", &broker, &KEEPS);
+    let (mut red, _) = Client::joins(&one, None);
+    red.insists(&json!(1));
+    for kind in ["history", "messages"] {
+        broker.client().say(&format!("SET regatta:{kind}:{}:{kind} x", kind.len()));
+        let path = format!("/ws/{kind}");
+        let mut socket = member_of(&one, &path);
+        send(&mut socket, &json!({"type": "broadcast", "payload": 1}));
+        let error = loop {
+            let heard = hear(&mut socket);
+            if heard["type"] != "position" {
+                break heard;
+            }
+        };
+        let why = error["error"].as_str().unwrap_or_default();
+        assert!(why.starts_with("not published: ") && why.contains("WRONGTYPE"), "{error}");
+        red.insists(&json!(kind));
+        if kind == "history" {
+            // Its position cannot be had.
+            assert_eq!(closed(&mut socket).map(u16::from), Some(1013));
+        }
+    }
+    assert_eq!((metric(pages, DOES_KEEP), metric(pages, LOST)), (1, 0));
+    assert_eq!(page(pages, "/ready").0, 200);
+}
+
+#[test]
+fn a_room_to_which_nobody_has_published_leaves_nothing_at_the_broker() {
+    let broker = Node::start(&[]);
+    let (one, _) = joined("percore", &broker, &KEEPS);
+    let (mut red, _) = Client::joins(&one, None);
+    let mut client = broker.client();
+    let keys = client.say("KEYS *:red:*");
+    assert_eq!(keys, "*1\r\n$21\r\nregatta:red:3:history\r\n");
+    let mut ttl = || {
+        let ttl = client.say("TTL regatta:red:3:history");
+        ttl.trim().trim_start_matches(':').parse::<i64>().unwrap()
+    };
+    assert!((1..=60).contains(&ttl()));
+    // As long as there is a member, it stays.
+    client_expire(&broker, 25);
+    until("it is prolonged", || ttl() > 25);
+    red.insists(&json!(1));
+    assert!(ttl() > 7_200);
+}
+
+/// Lets what is known of the room end in so many seconds.
+fn client_expire(broker: &Node, seconds: u32) {
+    broker.client().say(&format!("EXPIRE regatta:red:3:history {seconds}"));
+}
+
+#[test]
+fn a_message_that_is_too_long_for_the_broker_is_not_fetched_for_ever() {
+    let broker = Node::start(&["--client-output-buffer-limit", "pubsub 1mb 0 0"]);
+    let options = [&KEEPS[..], &["--longest-message", "3000000"]].concat();
+    let (one, pages) = joined("percore", &broker, &options);
+    let (other, others) = joined("percore", &broker, &options);
+    let (mut speaker, _) = Client::joins(&one, None);
+    let (mut reader, _) = Client::joins(&other, None);
+    speaker.insists(&json!(1));
+    assert_eq!(reader.takes(), 1);
+    speaker.says(&json!("x".repeat(2_000_000)));
+    reader.misses();
+    assert_eq!(reader.offset, 2);
+    speaker.insists_after_a_gap(&json!(3));
+    assert_eq!(reader.takes(), 3);
+    for page in [pages, others] {
+        assert!((1..=4).contains(&metric(page, LOST)), "{}", metric(page, LOST));
+    }
+}
+
+#[test]
 fn a_hub_without_a_history_continues_that_of_others_or_members_get_a_gap() {
     let broker = Node::start(&[]);
     let (one, _) = joined("percore", &broker, &KEEPS);
@@ -335,7 +479,7 @@ fn backends_get_offsets_and_read_histories_at_any_hub() {
 }
 
 #[test]
-fn members_that_join_while_the_broker_is_away_get_their_position_later() {
+fn members_that_join_while_the_broker_is_away_get_an_answer_later() {
     let mut broker = Node::start(&["--appendonly", "yes", "--appendfsync", "always"]);
     let (one, pages) = joined("percore", &broker, &KEEPS);
     let (mut speaker, _) = Client::joins(&one, None);
@@ -349,13 +493,15 @@ fn members_that_join_while_the_broker_is_away_get_their_position_later() {
     assert_eq!(hear(&mut socket)["type"], "echo");
     broker.revive();
     let first = hear(&mut socket);
-    assert_eq!((&first["type"], &first["offset"]), (&json!("position"), &json!(1)), "{first}");
-    assert_eq!(hear(&mut socket)["payload"], 2);
+    assert_eq!((&first["type"], &first["offset"]), (&json!("gap"), &json!(2)), "{first}");
+    speaker.misses();
+    speaker.insists(&json!(3));
+    assert_eq!(hear(&mut socket)["payload"], 3);
     // A hub that starts while it refuses to write.
     broker.client().say("CONFIG SET min-replicas-to-write 1");
     let url = format!("redis://{}", broker.addr());
     let (late, pages) = hub("percore", &["--broker", &url, "--history", "5"]);
     until("it is connected", || page(pages, "/ready").0 == 200);
-    let (_, first) = Client::joins(&late, Some((&speaker.epoch, 1)));
+    let (_, first) = Client::joins(&late, Some((&speaker.epoch, 2)));
     assert_eq!(first["type"], "position", "{first}");
 }

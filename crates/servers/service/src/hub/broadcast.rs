@@ -3,7 +3,7 @@
 use super::{
     compress::compressed,
     dismissal::Dismissal,
-    history::{Position, Wanted},
+    history::{Asker, Position, Wanted},
     last_delivery::Sample,
     message::{Change, Note, payload_of, write_broadcast, write_gap, write_kept, write_presence},
 };
@@ -44,7 +44,7 @@ enum Kind {
     /// It says that messages are missing; to members of a room with a history, that this may be so.
     Gap,
     /// It asks the connection to the broker for messages of a history. It has no frame.
-    Question { wanted: Wanted, is_of_backend: bool },
+    Question { wanted: Wanted, asker: Asker },
 }
 
 /// The kind of a broadcast, in its first byte on the wire.
@@ -121,15 +121,15 @@ impl Broadcast {
     }
 
     /// Asks the connection to the broker for messages of a history.
-    pub(super) fn question(wanted: Wanted, is_of_backend: bool) -> Self {
-        let kind = Kind::Question { wanted, is_of_backend };
+    pub(super) fn question(wanted: Wanted, asker: Asker) -> Self {
+        let kind = Kind::Question { wanted, asker };
         Broadcast(Arc::new(Frames { kind, ..Frames::default() }))
     }
 
-    /// What it asks for, and whether for a backend, if it is a question.
-    pub(super) fn asked(&self) -> Option<(Wanted, bool)> {
-        let Kind::Question { wanted, is_of_backend } = self.0.kind else { return None };
-        Some((wanted, is_of_backend))
+    /// What it asks for, and for whom, if it is a question.
+    pub(super) fn asked(&self) -> Option<(Wanted, Asker)> {
+        let Kind::Question { wanted, asker } = self.0.kind else { return None };
+        Some((wanted, asker))
     }
 
     /// A payload for the broker: its frame is only the payload.

@@ -10,7 +10,7 @@ use crate::{
     hub::{
         broadcast::Broadcast,
         broker,
-        history::{Epoch, Position, Wanted},
+        history::{Asker, Epoch, Position, Wanted},
     },
 };
 use regatta_engine::{Flow, Post, RemoteOutcome, RoomName};
@@ -73,7 +73,7 @@ impl Backend<'_> {
                 _ => Err(Failure::of_broker(NO_HISTORY)),
             };
         }
-        let question = Broadcast::question(wanted, true);
+        let question = Broadcast::question(wanted, Asker::Backend);
         self.posts.push(Post::Remote(room.clone(), question, awaited.outcomes.len() as u64));
         awaited.outcomes.push(None);
         Ok(())

@@ -165,6 +165,9 @@ impl Health {
         };
         let of = |counter: &Counter| counter.get() as u64;
         one("broker_up", "gauge", "Whether the broker is connected.", u64::from(self.is_up()));
+        let keeps = u64::from(!self.is_refusing_to_keep());
+        let help = "Whether the broker keeps messages, or need not, as of the last heartbeat.";
+        one("broker_keeps", "gauge", help, keeps);
         let help = "Connections to the broker that were lost. After each, members get a gap.";
         one("broker_lost_total", "counter", help, of(&self.lost));
         let help = "Attempts to connect to the broker that failed.";

@@ -64,6 +64,17 @@ pub(in super::super) enum Wanted {
     Newest(u64),
 }
 
+/// Who asks the connection to the broker for a history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Asker {
+    /// It does not wait while the broker does not answer.
+    Backend,
+    /// It waits, and learns once that it takes longer.
+    Member,
+    /// It waits, and knows that it takes longer.
+    Waiting,
+}
+
 /// What became of a message of the subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Heard {
@@ -268,5 +279,122 @@ impl Inside {
                 (mirror.floor, mirror.floor_until) = (oldest, None);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{position::HistoryLimits, share::Share};
+    use super::*;
+    use regatta_engine::Memory;
+    use std::sync::Arc;
+
+    const LINK: u64 = 1;
+    const EPOCH: Epoch = Epoch(7);
+    const LIMITS: HistoryLimits = HistoryLimits { messages: 1_000, ..HistoryLimits::NONE };
+
+    fn seen(top: u64, is_all: bool) -> Seen {
+        Seen { epoch: EPOCH, top, is_all }
+    }
+
+    fn behind(offset: u64) -> Wanted {
+        Wanted::Behind(Asked { epoch: Some(EPOCH), offset })
+    }
+
+    struct Copy {
+        history: RoomHistory,
+        memory: Arc<Memory>,
+        now: Instant,
+    }
+
+    impl Copy {
+        /// One that has seen that the newest message is 50.
+        fn new(memory: usize) -> Copy {
+            let memory = Arc::new(Memory::new(memory));
+            let history =
+                RoomHistory::mirroring(LIMITS, &Arc::new(Share::new(Arc::clone(&memory))));
+            let copy = Copy { history, memory, now: Instant::now() };
+            assert_eq!(copy.missing(behind(0)), Some(Span::Nothing));
+            copy.learns(Span::Nothing, seen(50, true), []);
+            copy
+        }
+
+        fn missing(&self, wanted: Wanted) -> Option<Span> {
+            self.history.missing(LINK, Some(wanted), self.now)
+        }
+
+        fn learns(
+            &self,
+            span: Span,
+            seen: Seen,
+            offsets: impl IntoIterator<Item = u64>,
+        ) -> Learned {
+            let message = |offset| {
+                let at = Position { epoch: EPOCH, offset };
+                Broadcast::kept(&"x".repeat(3_000), at, false, false, &self.memory)
+            };
+            let messages = offsets.into_iter().map(message).collect();
+            self.history.learns(LINK, span, (&seen, messages), self.now)
+        }
+    }
+
+    #[test]
+    fn a_recovery_does_not_spoil_that_of_an_older_position() {
+        let copy = Copy::new(1 << 24);
+        let newest = Span::Down(50, 46);
+        assert_eq!(copy.missing(behind(45)), Some(newest));
+        // There is no more in this span.
+        copy.learns(newest, seen(50, true), (46..=50).rev());
+        assert_eq!((copy.missing(behind(45)), copy.missing(behind(49))), (None, None));
+        assert_eq!(copy.missing(behind(40)), Some(Span::Down(45, 41)));
+        let all = Span::Down(45, 1);
+        assert_eq!(copy.missing(behind(0)), Some(all));
+        copy.learns(all, seen(50, false), (20..=45).rev());
+        assert_eq!(copy.missing(behind(0)), Some(Span::Down(19, 1)), "it was too much for one answer");
+        // The broker has kept no more than that.
+        copy.learns(Span::Down(19, 1), seen(50, true), (11..=19).rev());
+        assert_eq!((copy.missing(behind(0)), copy.missing(behind(9))), (None, None), "they are gone");
+        assert_eq!(copy.history.extent(copy.now).oldest, 11);
+    }
+
+    #[test]
+    fn messages_for_which_there_was_no_memory_are_fetched_again_later() {
+        let mut copy = Copy::new(50_000);
+        copy.learns(Span::Down(50, 41), seen(50, true), (41..=50).rev());
+        let oldest = copy.history.extent(copy.now).oldest;
+        assert!((46..=50).contains(&oldest), "{oldest}");
+        assert_eq!(copy.missing(behind(40)), None, "nobody waits for memory");
+        copy.now += PAUSE;
+        assert_eq!(copy.missing(behind(40)), Some(Span::Down(oldest - 1, 41)));
+    }
+
+    #[test]
+    fn an_epoch_does_not_go_on_over_messages_that_are_lost() {
+        let copy = Copy::new(1 << 24);
+        assert_eq!(copy.learns(Span::From(51), seen(52, true), [51, 52]), Learned::News);
+        assert_eq!(copy.learns(Span::From(53), seen(51, true), []), Learned::Loss);
+        assert_eq!(copy.missing(behind(50)), Some(Span::From(53)), "it is not current");
+        let next = Seen { epoch: Epoch(8), ..seen(51, true) };
+        assert_eq!(copy.learns(Span::Nothing, next, []), Learned::News);
+        assert_eq!(copy.history.extent(copy.now).top, 51);
+    }
+
+    #[test]
+    fn what_cannot_be_fetched_is_a_gap() {
+        let copy = Copy::new(1 << 24);
+        copy.history.doubts();
+        assert_eq!(copy.missing(behind(50)), Some(Span::From(51)));
+        assert_eq!(copy.learns(Span::Skip, seen(60, true), []), Learned::News);
+        assert_eq!((copy.missing(behind(60)), copy.missing(behind(50))), (None, None));
+        let extent = copy.history.extent(copy.now);
+        assert_eq!((extent.oldest, extent.top), (61, 60));
+    }
+
+    #[test]
+    fn another_epoch_is_learned_from_every_answer() {
+        let copy = Copy::new(1 << 24);
+        let next = Seen { epoch: Epoch(8), ..seen(50, true) };
+        assert_eq!(copy.learns(Span::Down(50, 1), next, []), Learned::News);
+        assert_eq!(copy.missing(behind(0)), None, "nothing follows this position");
     }
 }

@@ -28,7 +28,7 @@ mod rooms;
 mod share;
 
 pub(super) use follower::{Follower, Start, Step, Waiting};
-pub(super) use mirror::{Heard, Learned, Seen, Span, Wanted};
+pub(super) use mirror::{Asker, Heard, Learned, Seen, Span, Wanted};
 pub use position::HistoryLimits;
 pub(super) use position::{Asked, Epoch, MalformedPosition, Position};
 pub(super) use room::{Page, RoomHistory};

@@ -4,7 +4,7 @@ use super::{FULL, Member};
 use crate::hub::{
     broadcast::Broadcast,
     broker::write_published,
-    history::{Asked, Follower, Position, RoomHistory, Start, Step, Waiting, Wanted},
+    history::{Asked, Asker, Follower, Position, RoomHistory, Start, Step, Waiting, Wanted},
     holding::COUNTED,
     message::{write_gap, write_position, write_result},
 };
@@ -20,8 +20,12 @@ pub(super) struct Joining {
     pub history: Arc<RoomHistory>,
     /// The position that its client has named.
     pub asked: Option<Asked>,
-    /// Its own messages that came back meanwhile: their tickets and positions.
+    /// The position of its own first message that came back meanwhile.
+    pub first: Option<Position>,
+    /// Its results that wait for the messages: their tickets and positions.
     pub own: Vec<(u64, Position)>,
+    /// It takes longer, so results do not wait.
+    pub is_late: bool,
 }
 
 impl Member {
@@ -37,20 +41,28 @@ impl Member {
             None => {}
             Some(history) if self.settings.broker.is_some() => {
                 // The broker is asked before the member can send anything.
-                let wanted = asked.map_or(Wanted::Newest(0), Wanted::Behind);
-                let question = Broadcast::question(wanted, false);
-                self.joining = Some(Box::new(Joining {
-                    history: Arc::clone(history),
-                    asked,
-                    own: Vec::new(),
-                }));
-                if let Some(presence) = &self.presence {
-                    context.post(Post::Remote(presence.room().clone(), question, JOINS));
-                }
+                let (history, own) = (Arc::clone(history), Vec::new());
+                self.joining =
+                    Some(Box::new(Joining { history, asked, first: None, own, is_late: false }));
+                self.asks(asked, Asker::Member, context);
             }
             Some(history) => {
                 self.begin(history, (asked, asked.is_some()), context.now, context.out)
             }
+        }
+    }
+
+    /// Asks the broker for what follows its position.
+    pub(super) fn asks(
+        &self,
+        asked: Option<Asked>,
+        asker: Asker,
+        context: &mut Context<'_, Self>,
+    ) {
+        let wanted = asked.map_or(Wanted::Newest(0), Wanted::Behind);
+        if let Some(presence) = &self.presence {
+            let question = Broadcast::question(wanted, asker);
+            context.post(Post::Remote(presence.room().clone(), question, JOINS));
         }
     }
 

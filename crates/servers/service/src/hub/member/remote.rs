@@ -9,12 +9,12 @@ use crate::hub::{
     api::Backend,
     broadcast::Broadcast,
     broker::{failure, write_not_published},
-    history::{Epoch, Position, Waiting},
+    history::{Asker, Epoch, Position, Waiting},
     state::State,
 };
 use regatta_engine::{Context, Flow, Post, RemoteOutcome, Session};
 use regatta_proto::websocket::CloseCode;
-use std::time::Instant;
+use std::{mem, time::Instant};
 
 impl Sender<'_> {
     /// Sends a message to the broker. Its sender gets it as all others do, when it comes back.
@@ -69,7 +69,13 @@ impl Member {
     /// Its own message has this position. Its result follows the message.
     fn has_published(&mut self, ticket: u64, position: Position, out: &mut Vec<u8>) {
         if let Some(joining) = &mut self.joining {
-            return joining.own.push((ticket, position));
+            joining.first.get_or_insert(position);
+            if joining.is_late {
+                self.answer(ticket, 0, out);
+            } else {
+                joining.own.push((ticket, position));
+            }
+            return;
         }
         let waiting = Waiting { offset: position.offset, ticket, members: 0 };
         let waits = self
@@ -83,17 +89,19 @@ impl Member {
 
     /// It has waited for the history of its room.
     fn joins(&mut self, context: &mut Context<'_, Self>, outcome: RemoteOutcome) -> Flow {
+        if outcome == RemoteOutcome::Unknown {
+            return self.waits_longer(context);
+        }
         let Some(joining) = self.joining.take() else { return Flow::Continue };
         if failure(outcome).is_some() {
             let why = "the broker cannot be asked for the history of the room now";
             self.close(context, CloseCode::TRY_AGAIN_LATER, why);
             return Flow::Close;
         }
-        let Joining { history, asked, own } = *joining;
+        let Joining { history, asked, first, own, .. } = *joining;
         // Without a position, it begins before its own first message.
-        let before =
-            |(_, first): &(u64, Position)| Position { offset: first.offset - 1, ..*first }.asked();
-        let begins = asked.or_else(|| own.first().map(before));
+        let before = |first: Position| Position { offset: first.offset - 1, ..first }.asked();
+        let begins = asked.or_else(|| first.map(before));
         self.begin(&history, (begins, asked.is_some()), context.now, context.out);
         if let Some(follower) = &mut self.follower {
             follower.looks();
@@ -106,6 +114,18 @@ impl Member {
             State::Leaving { .. } => self.on_drained(context),
             _ => Flow::Continue,
         }
+    }
+
+    /// The broker does not answer now: results do not wait for that, and it is asked again.
+    fn waits_longer(&mut self, context: &mut Context<'_, Self>) -> Flow {
+        let Some(joining) = &mut self.joining else { return Flow::Continue };
+        joining.is_late = true;
+        let (asked, own) = (joining.asked, mem::take(&mut joining.own));
+        for (ticket, _) in own {
+            self.answer(ticket, 0, context.out);
+        }
+        self.asks(asked, Asker::Waiting, context);
+        Flow::Continue
     }
 
     /// Whether messages of this hub wait until those at the broker have come back.

@@ -90,6 +90,13 @@ impl Redis {
         }
     }
 
+    /// It has had no replica for an hour, and forgets that it was one. Hubs have been there meanwhile.
+    pub fn forgets(&mut self) {
+        if self.stored.knows(&self.process) {
+            self.process.before = 0;
+        }
+    }
+
     /// Takes at most so many bytes for a client.
     pub fn output(&mut self, client: usize, most: usize) -> Vec<u8> {
         let Some(one) = self.clients.get_mut(&client) else { return Vec::new() };

@@ -298,8 +298,7 @@ impl<J: Judging> World<J> {
         match self.random.below(8) {
             0 | 1 => redis.saved = redis.stored.clone(),
             2 => redis.process.refuses = !redis.process.refuses,
-            // It has had no replica for a while.
-            3 => redis.process.before = 0,
+            3 => redis.forgets(),
             4 => redis.stored.evicts(what, room),
             5 => {
                 let stored = redis.stored.clone();

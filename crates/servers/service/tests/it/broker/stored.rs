@@ -66,6 +66,12 @@ impl Stored {
         self.reign.is_some()
     }
 
+    /// Whether the present reign began with this process.
+    pub fn knows(&self, process: &Process) -> bool {
+        let is_of = |one: &Reign| (one.run, one.before) == (process.run, process.before);
+        self.reign.as_ref().is_some_and(is_of)
+    }
+
     /// It has dropped something because it had no memory.
     pub fn evicts(&mut self, what: usize, room: &str) {
         match what {

@@ -1,7 +1,7 @@
 //! Which histories a hub fetches from the broker, and who waits for them. Of each room there is one fetch at a time,
 //! however many wait, and a few rooms have one at once.
 
-use crate::hub::history::{RoomHistory, Span, Wanted};
+use crate::hub::history::{Asker, RoomHistory, Span, Wanted};
 use regatta_engine::{RoomName, Ticket};
 use std::{
     collections::{HashMap, VecDeque},
@@ -20,15 +20,14 @@ const ROUNDS: usize = 10_000;
 /// longer than what the broker holds back for a connection (`client-output-buffer-limit`).
 const MOST_LOST: u32 = 2;
 /// So many times the broker may refuse a fetch for a reason of the room, once with each heartbeat. Then nobody waits.
-const MOST_REFUSED: u32 = 10;
+const MOST_REFUSED: u32 = 3;
 
 /// A member or a backend that waits for a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Question {
     pub ticket: Ticket,
     pub wanted: Wanted,
-    /// It waits until the broker is there.
-    pub is_patient: bool,
+    pub asker: Asker,
 }
 
 /// A fetch that is due.
@@ -152,23 +151,24 @@ impl Fetches {
     }
 
     /// The broker has refused the fetch of this room. `waits`: it refuses all, and members wait until that is over. `stays`: the
-    /// room has members. Returns those who need not wait any longer.
-    pub fn refused(&mut self, room: &RoomName, waits: bool, stays: bool) -> Vec<Ticket> {
+    /// room has members. Returns those who learn of it, and whether it is over for them.
+    pub fn refused(
+        &mut self,
+        room: &RoomName,
+        waits: bool,
+        stays: bool,
+    ) -> (Vec<Question>, bool) {
         self.asked = self.asked.saturating_sub(1);
-        let Some(one) = self.rooms.get_mut(room) else { return Vec::new() };
+        let Some(one) = self.rooms.get_mut(room) else { return (Vec::new(), true) };
         one.state = State::Refused;
         one.refused += u32::from(!waits);
         let is_over = one.refused >= MOST_REFUSED;
-        let gone = if is_over {
-            mem::take(&mut one.questions).into_iter().map(|one| one.ticket).collect()
-        } else {
-            one.gives_up()
-        };
+        let gone = if is_over { mem::take(&mut one.questions) } else { one.gives_up() };
         if is_over && !stays && !one.breaks {
             self.rooms.remove(room);
         }
         self.questions -= gone.len();
-        gone
+        (gone, is_over)
     }
 
     /// What was refused is tried again.
@@ -181,9 +181,9 @@ impl Fetches {
         }
     }
 
-    /// The connection is lost. Returns the backends that have waited. Rooms for which nobody waits are forgotten, unless
+    /// The connection is lost. Returns those who learn of it. Rooms for which nobody waits are forgotten, unless
     /// their histories must not continue.
-    pub fn lose(&mut self) -> Vec<Ticket> {
+    pub fn lose(&mut self) -> Vec<Question> {
         let mut gone = Vec::new();
         self.queue.clear();
         self.asked = 0;
@@ -212,12 +212,9 @@ impl Room {
         })
     }
 
-    /// Those who are not patient.
-    fn gives_up(&mut self) -> Vec<Ticket> {
-        let (stay, gone) =
-            mem::take(&mut self.questions).into_iter().partition(|one| one.is_patient);
-        self.questions = stay;
-        gone.into_iter().map(|one: Question| one.ticket).collect()
+    /// Those who do not know yet that it takes longer.
+    fn gives_up(&mut self) -> Vec<Question> {
+        self.questions.extract_if(.., |one| one.asker != Asker::Waiting).collect()
     }
 }
 
@@ -240,14 +237,16 @@ mod tests {
         let history = histories.open(&room, LIMITS, now).unwrap();
         for count in 0..100 {
             let wanted = Wanted::Newest(0);
-            let question = Question { ticket: ticket(count), wanted, is_patient: count > 0 };
+            let asker = if count == 0 { Asker::Backend } else { Asker::Waiting };
+            let question = Question { ticket: ticket(count), wanted, asker };
             assert!(fetches.ask(&room, Arc::clone(&history), question));
         }
         let due = fetches.next(1, now).unwrap();
         assert_eq!((due.span, due.breaks), (Span::Nothing, false));
         assert!(fetches.next(1, now).is_none());
         // Refused: a backend learns of it, members wait.
-        assert_eq!(fetches.refused(&room, false, true), [ticket(0)]);
+        let (gone, is_over) = fetches.refused(&room, false, true);
+        assert_eq!((gone[0].ticket, gone.len(), is_over), (ticket(0), 1, false));
         assert!(fetches.next(1, now).is_none());
         fetches.retry();
         let due = fetches.next(1, now).unwrap();
@@ -257,6 +256,47 @@ mod tests {
         assert_eq!(fetches.answered(&room, false, 1, now).len(), 99);
         assert!(fetches.next(1, now).is_none() && fetches.rooms.is_empty());
         assert_eq!((fetches.asked, fetches.questions), (0, 0));
+    }
+
+    #[test]
+    fn nobody_waits_for_ever_for_a_room_that_the_broker_refuses() {
+        let (histories, now) = (Histories::mirroring(Arc::default()), Instant::now());
+        let mut fetches = Fetches::default();
+        let room = RoomName::of("a");
+        let history = histories.open(&room, LIMITS, now).unwrap();
+        let (ticket, wanted) = (ticket(7), Wanted::Newest(0));
+        let question = Question { ticket, wanted, asker: Asker::Waiting };
+        fetches.ask(&room, history, question);
+        let mut refused = |waits| {
+            fetches.retry();
+            assert!(fetches.next(1, now).is_some());
+            fetches.refused(&room, waits, false)
+        };
+        let none = (Vec::new(), false);
+        (0..99).for_each(|_| assert_eq!(refused(true), none, "it refuses everything"));
+        (1..MOST_REFUSED).for_each(|_| assert_eq!(refused(false), none));
+        assert_eq!(refused(false), (vec![question], true));
+        assert!(fetches.rooms.is_empty() && fetches.questions == 0);
+    }
+
+    #[test]
+    fn a_fetch_that_loses_the_connection_twice_is_given_up() {
+        let (histories, now) = (Histories::mirroring(Arc::default()), Instant::now());
+        let mut fetches = Fetches::default();
+        let room = RoomName::of("a");
+        let history = histories.open(&room, LIMITS, now).unwrap();
+        let seen = Seen { epoch: histories.new_epoch(), top: 3, is_all: true };
+        history.learns(1, Span::Nothing, (&seen, Vec::new()), now);
+        fetches.add(&room, Arc::clone(&history), false);
+        for link in 2..4 {
+            assert_eq!(fetches.next(link, now).unwrap().span, Span::From(4));
+            fetches.lose();
+        }
+        let due = fetches.next(4, now).unwrap();
+        assert_eq!(due.span, Span::Skip);
+        history.learns(4, due.span, (&Seen { top: 9, ..seen }, Vec::new()), now);
+        fetches.answered(&room, false, 4, now);
+        assert!(fetches.rooms.is_empty(), "it is current");
     }
 
     #[test]

@@ -22,7 +22,7 @@ use super::{envelope::Envelope, greeting::shown, settings::Broker};
 use crate::hub::{
     broadcast::Broadcast,
     census::Census,
-    history::{Heard, HistoryLimits, Learned, Position, RoomHistory},
+    history::{Asker, Heard, HistoryLimits, Learned, Position, RoomHistory},
     live::Live,
 };
 use fetches::{Due, Fetches, Question};
@@ -42,7 +42,7 @@ const MOST_OUT: usize = 48 << 10;
 /// that for two hours more than the messages.
 const EVERY: Duration = Duration::from_secs(3_600);
 /// The same for rooms in which nothing was published. What is known of these it keeps for a minute.
-const UNUSED_EVERY: Duration = Duration::from_secs(20);
+const UNUSED_EVERY: Duration = Duration::from_secs(10);
 /// Minimum time between two lines about what it refuses for rooms.
 const APART: Duration = Duration::from_secs(60);
 
@@ -220,8 +220,8 @@ impl Keeper {
         self.asked.clear();
         (self.are_loaded, self.others_keep, self.looks_at) = (false, Some(false), None);
         self.unused.clear();
-        for ticket in self.fetches.lose() {
-            turn.acts.push(UplinkAct::Done(ticket, RemoteOutcome::NotSent));
+        for Question { ticket, asker, .. } in self.fetches.lose() {
+            turn.acts.push(UplinkAct::Done(ticket, later(asker)));
         }
     }
 
@@ -315,8 +315,11 @@ impl Keeper {
                 let why = self.is_refused(&due.room, text, now);
                 let waits = self.broker.health.is_refusing_to_keep();
                 let stays = self.census.has_members(&due.room);
-                for ticket in self.fetches.refused(&due.room, waits, stays) {
-                    turn.acts.push(UplinkAct::Done(ticket, RemoteOutcome::Refused(why)));
+                let (gone, is_over) = self.fetches.refused(&due.room, waits, stays);
+                for Question { ticket, asker, .. } in gone {
+                    let over = RemoteOutcome::Refused(why);
+                    let outcome = if is_over { over } else { later(asker) };
+                    turn.acts.push(UplinkAct::Done(ticket, outcome));
                 }
                 self.flush(turn);
             }
@@ -419,16 +422,16 @@ impl Keeper {
         ticket: Ticket,
         turn: &mut Turn<'_>,
     ) {
-        let Some((wanted, is_of_backend)) = push.asked() else { return };
+        let Some((wanted, asker)) = push.asked() else { return };
         let (is_up, now) = (self.looks_at.is_some(), turn.now.instant);
         let outcome = match self.census.history(room) {
             None => RemoteOutcome::NotSent,
-            Some(_) if !is_up && is_of_backend => RemoteOutcome::NotSent,
+            Some(_) if !is_up && asker == Asker::Backend => RemoteOutcome::NotSent,
             Some(history) if is_up && history.missing(self.link, Some(wanted), now).is_none() => {
                 RemoteOutcome::Sent
             }
             Some(history) => {
-                let question = Question { ticket, wanted, is_patient: !is_of_backend };
+                let question = Question { ticket, wanted, asker };
                 if self.fetches.ask(room, history, question) {
                     if is_up {
                         self.flush(turn);
@@ -523,4 +526,9 @@ impl Keeper {
             ));
         }
     }
+}
+
+/// What those learn for whom the broker is asked again later: a member that it takes longer.
+fn later(asker: Asker) -> RemoteOutcome {
+    if asker == Asker::Backend { RemoteOutcome::NotSent } else { RemoteOutcome::Unknown }
 }

@@ -9,6 +9,7 @@ use std::{fmt::Write as _, time::Duration};
 const BEAT: &str = concat!(include_str!("reign.lua"), include_str!("beat.lua"));
 const PUBLISH: &str = concat!(include_str!("reign.lua"), include_str!("publish.lua"));
 const LOOK: &str = concat!(include_str!("reign.lua"), include_str!("look.lua"));
+
 /// The names by which the broker knows the scripts: the SHA-1 digests of their texts.
 #[derive(Debug)]
 pub(super) struct Scripts {
@@ -192,7 +193,7 @@ pub(super) fn refusal(text: &[u8]) -> &'static str {
     // Redis 6 writes "ERR Error running script (…): …: -MISCONF …".
     let is = |code: &str| text.starts_with(code) || text.contains(&format!(": -{code} "));
     let known = REFUSALS.iter().find(|(code, _)| is(code));
-    known.map_or("not published: the broker refuses to run the script", |(_, why)| why)
+    known.map_or("not published: the broker refuses to run the script", |(_, why)| *why)
 }
 
 #[cfg(test)]
