@@ -146,7 +146,8 @@ impl Redis {
         let answer = match self.scripts.get(text(1)) {
             None => Answer::Refused("NOSCRIPT No matching script."),
             Some(Script::Beats) => {
-                self.stored.beats(&process, text(5), (text(6), number(7)))
+                let age = text(7).parse().ok();
+                self.stored.beats(&process, text(5), age.map(|age| (text(6), age)))
             }
             Some(Script::Publishes) => {
                 let limits = (number(7) as usize, number(8));

@@ -57,6 +57,9 @@ pub enum Answer {
     Seen(String, u64, bool, Vec<(u64, Vec<u8>)>),
 }
 
+/// The run of another server, and how long ago something was heard there (ms).
+pub type Left<'a> = (&'a str, u64);
+
 const REFUSED: Answer = Answer::Refused("MISCONF it cannot save");
 /// Fewer than a script looks at, so that there are several fetches.
 const MOST_SEEN: usize = 3;
@@ -85,12 +88,12 @@ impl Stored {
         }
     }
 
-    /// The part that all scripts have in common. `heard`: the run of the server of which a hub has heard messages, and how
-    /// long ago (ms). `None`: the server refuses to write.
-    fn reign(&mut self, process: &Process, next: &str, heard: (&str, u64)) -> Option<String> {
+    /// The part that all scripts have in common. `left`: the run of the server at which a hub has heard messages before, and
+    /// how long ago (ms). `None`: the server refuses to write.
+    fn reign(&mut self, process: &Process, next: &str, left: Option<Left<'_>>) -> Option<String> {
         let Process { run, before, now, .. } = *process;
-        let (its_run, age) = heard;
-        let is_here = its_run.is_empty() || its_run == run.to_string() || process.ignores_moves;
+        let (its_run, age) = left.unwrap_or_default();
+        let is_here = left.is_none() || its_run == run.to_string() || process.ignores_moves;
         if let Some(one) = &self.reign {
             let is_same = one.run == run && (one.before == before || before == 0);
             let is_younger = one.began <= now && one.began + age > now;
@@ -105,8 +108,8 @@ impl Stored {
         Some(next.to_owned())
     }
 
-    pub fn beats(&mut self, process: &Process, next: &str, heard: (&str, u64)) -> Answer {
-        match self.reign(process, next, heard) {
+    pub fn beats(&mut self, process: &Process, next: &str, left: Option<Left<'_>>) -> Answer {
+        match self.reign(process, next, left) {
             Some(name) if !process.refuses && !process.is_replica => {
                 Answer::Reign([name, process.run.to_string()])
             }
@@ -129,7 +132,7 @@ impl Stored {
             (0, Some(known)) => known,
             (messages, _) => (messages, ttl),
         };
-        let Some(name) = self.reign(process, next, ("", 0)) else { return REFUSED };
+        let Some(name) = self.reign(process, next, None) else { return REFUSED };
         if process.refuses || process.is_replica {
             return REFUSED;
         }
@@ -155,7 +158,7 @@ impl Stored {
         next: &str,
         (breaks, span): (bool, (&str, &str, &str)),
     ) -> Answer {
-        let Some(name) = self.reign(process, next, ("", 0)) else { return REFUSED };
+        let Some(name) = self.reign(process, next, None) else { return REFUSED };
         let known = self.rooms.get(room);
         if breaks || known.is_none_or(|kept| kept.reign != name) {
             if process.refuses || process.is_replica {

@@ -2,7 +2,7 @@
 -- 256 KiB. KEYS: as of the script that publishes. ARGV: a name for a new epoch or reign, number of messages kept, how long
 -- (s), whether the epoch ends (1), direction (+, - or none), the first message and the last.
 local known = redis.call('HMGET', KEYS[2], 'epoch', 'reign', 'top')
-local now = reign(KEYS[1], ARGV[1], '')
+local now = reign(KEYS[1], ARGV[1])
 local epoch, top = known[1], known[3]
 if not epoch then
   epoch, top = ARGV[1], '0'

@@ -79,10 +79,12 @@ pub(super) struct Keeper {
     link: u64,
     /// The reign, as far as this hub knows.
     reign: String,
-    /// The run of the server of which this hub has heard messages. Empty: none.
-    run: String,
-    /// When it has heard the last one.
+    /// The run of the connected server, once it has said it.
+    here: Option<String>,
+    /// When the hub has heard its last message of the connected server.
     heard_at: Option<Instant>,
+    /// The same of the server before: empty if that has not said its run.
+    left: Option<(String, Instant)>,
     /// Messages that it has published without a place; and those of them that are certainly in no room with a history.
     unplaced: u64,
     harmless: u64,
@@ -114,8 +116,9 @@ impl Keeper {
             asked: VecDeque::new(),
             link: 1,
             reign: String::new(),
-            run: String::new(),
+            here: None,
             heard_at: None,
+            left: None,
             unplaced: 0,
             harmless: 0,
             are_loaded: false,
@@ -159,9 +162,10 @@ impl Keeper {
         }
         if keeps || self.others_keep == Some(true) {
             self.loads(turn);
-            let age = self.heard_at.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
-            let run = if self.heard_at.is_some() { &*self.run } else { "" };
-            let beat = Beat { next: self.census.histories.new_epoch(), run, age, keeps };
+            let next = self.census.histories.new_epoch();
+            let left = self.left.as_ref();
+            let left = left.map(|(run, at)| (&**run, now.saturating_duration_since(*at)));
+            let beat = Beat { next, left, keeps };
             self.scripts.beat(&self.broker.prefix, &beat, turn.out);
             self.asks(Asked::Beat);
         }
@@ -220,6 +224,10 @@ impl Keeper {
         self.asked.clear();
         (self.are_loaded, self.others_keep, self.looks_at) = (false, Some(false), None);
         self.unused.clear();
+        let here = self.here.take().unwrap_or_default();
+        if let Some(at) = self.heard_at.take() {
+            self.left = Some((here, at));
+        }
         for Question { ticket, asker, .. } in self.fetches.lose() {
             turn.acts.push(UplinkAct::Done(ticket, later(asker)));
         }
@@ -336,7 +344,7 @@ impl Keeper {
                 let [reign, run] =
                     read_reign(reply).ok_or("it answers a script in an unknown form")?;
                 self.tried(None, now);
-                self.run = run;
+                self.here = Some(run);
                 self.reigns(reign, turn);
             }
             _ => {}
@@ -350,7 +358,7 @@ impl Keeper {
             self.harmless = unplaced;
         } else if self.harmless < self.unplaced {
             // They may be missing in a history: as if they were published at another server, so the reign ends.
-            (self.run, self.heard_at) = ("-".to_owned(), Some(now));
+            self.left = Some((String::new(), now));
             self.harmless = self.unplaced;
         }
         self.others_keep = Some(keep);

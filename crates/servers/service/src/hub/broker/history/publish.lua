@@ -18,7 +18,7 @@ if redis.acl_check_cmd and not (redis.acl_check_cmd('PUBLISH', ARGV[1], '')
   return redis.error_reply('NOPERM a command of the script that publishes')
 end
 redis.call('XRANGE', KEYS[3], '1', '1', 'COUNT', 1)
-local now = reign(KEYS[1], ARGV[4], '')
+local now = reign(KEYS[1], ARGV[4])
 local epoch, top = known[1], tonumber(known[3] or 0)
 if not epoch then
   epoch, top = ARGV[4], 0

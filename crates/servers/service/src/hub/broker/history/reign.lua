@@ -4,13 +4,13 @@ local function info(section, name)
   return string.match(redis.call('INFO', section), name .. ':(%w+)') or ''
 end
 -- The reign ends if the server is another process, or was a replica: it may lack messages. It also ends if a hub has heard
--- messages of another run of the server, the last one `age` ms ago, and the reign is older. `next`: a name for a new one.
+-- messages at another server, the last one `age` ms ago, and the reign is older. `next`: a name for a new one.
 local function reign(key, next, its_run, age)
   local known = redis.call('HMGET', key, 'reign', 'run', 'before', 'began')
   local run, before = info('server', 'run_id'), info('replication', 'master_replid2')
   -- Without a replica for an hour, a server forgets that it was one.
   local is_same = known[1] and run == known[2] and (before == known[3] or not string.find(before, '[^0]'))
-  if is_same and (its_run == '' or its_run == run) then return known[1], run end
+  if is_same and (not age or its_run == run) then return known[1], run end
   local time = redis.call('TIME')
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
   if is_same then

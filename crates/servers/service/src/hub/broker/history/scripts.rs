@@ -37,9 +37,9 @@ fn digest(text: &str) -> String {
 pub(super) struct Beat<'a> {
     /// A name for a new reign.
     pub next: Epoch,
-    /// The run of the server of which it has heard messages, and how long ago the last one. Empty: none.
-    pub run: &'a str,
-    pub age: Duration,
+    /// The run of the server to which it was connected before, if it has heard messages there, and how long ago the last
+    /// one.
+    pub left: Option<(&'a str, Duration)>,
     /// It keeps histories.
     pub keeps: bool,
 }
@@ -73,11 +73,12 @@ impl Scripts {
 
     /// Asks which reign it is, and whether the hub may do what the other scripts do.
     pub fn beat(&self, prefix: &str, beat: &Beat<'_>, out: &mut Vec<u8>) {
-        let (next, age) = (beat.next.to_string(), beat.age.as_millis().to_string());
+        let (run, age) = beat.left.unwrap_or_default();
+        let (next, age) = (beat.next.to_string(), age.as_millis().to_string());
+        let age = if beat.left.is_some() { &*age } else { "" };
         let keys = [reign(prefix), key(prefix, "", "tried")];
         let keeps = if beat.keeps { "1" } else { "0" };
-        let parts =
-            ["EVALSHA", &self.beat, "2", &keys[0], &keys[1], &next, beat.run, &age, keeps];
+        let parts = ["EVALSHA", &self.beat, "2", &keys[0], &keys[1], &next, run, age, keeps];
         write_command(parts.map(str::as_bytes), out);
     }
 
