@@ -30,7 +30,7 @@ impl Judging for Recovering {
 
     fn joins(&mut self, room: &str) -> String {
         self.is_fresh = true;
-        self.asked = self.position.take();
+        self.asked = self.position.clone();
         let Some((epoch, offset)) = &self.asked else { return self.judge.joins(room) };
         self.judge.comes_back();
         format!("?epoch={epoch}&offset={offset}")

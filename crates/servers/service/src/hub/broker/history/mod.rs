@@ -91,7 +91,7 @@ pub(super) struct Keeper {
     /// The broker knows the scripts.
     are_loaded: bool,
     /// Why it does not take them.
-    not_loaded: Option<&'static str>,
+    not_loaded: Option<String>,
     /// Another hub keeps histories; `None`: the broker does not say.
     others_keep: Option<bool>,
     /// When the histories are looked at next.
@@ -297,13 +297,12 @@ impl Keeper {
             }
             return;
         };
-        let mut why = refusal(text);
-        if text.starts_with(b"NOSCRIPT") {
-            self.are_loaded = false;
-            why = self.not_loaded.unwrap_or(why);
-        }
+        self.are_loaded &= !text.starts_with(b"NOSCRIPT");
         if self.broker.health.refuses_to_keep(now) {
-            self.log(&format!("it does not keep messages: {why}; members stay"));
+            let why = self.not_loaded.take().unwrap_or_else(|| shown(text));
+            self.log(&format!(
+                "it does not keep messages: {why}; they are not published, members stay"
+            ));
         }
     }
 
@@ -337,7 +336,7 @@ impl Keeper {
             }
             // It may not ask. Hubs that keep histories hear what this one publishes.
             (Asked::OthersKeep(_), _) => self.others_keep = None,
-            (Asked::Script, Value::Error(text)) => self.not_loaded = Some(refusal(text)),
+            (Asked::Script, Value::Error(text)) => self.not_loaded = Some(shown(text)),
             (Asked::Script, _) => self.not_loaded = None,
             (Asked::Beat, Value::Error(text)) => self.tried(Some(text), now),
             (Asked::Beat, reply) => {
