@@ -30,6 +30,8 @@ pub struct Redis {
     pub stored: Stored,
     pub saved: Stored,
     pub process: Process,
+    /// A mistake: another process is not noticed.
+    pub is_blind: bool,
     /// A mistake: hubs with histories do not hear what no script has published.
     pub hides_holes: bool,
     /// Hubs without histories may not ask whether others have some.
@@ -80,14 +82,17 @@ impl Redis {
         }
         self.saved = self.stored.clone();
         self.scripts.clear();
-        (self.process.run, self.process.before) = (run, 0);
+        if !self.is_blind {
+            (self.process.run, self.process.before) = (run, 0);
+        }
     }
 
     /// It was a replica of a server with this number, and is a master from now on.
     pub fn is_promoted(&mut self, before: u64) {
-        if self.process.is_replica {
-            (self.process.is_replica, self.process.before) = (false, before);
+        if self.process.is_replica && !self.is_blind {
+            self.process.before = before;
         }
+        self.process.is_replica = false;
     }
 
     /// It has had no replica for an hour, and forgets that it was one. Hubs have been there meanwhile.

@@ -15,8 +15,6 @@ pub struct Process {
     pub refuses: bool,
     /// It is a replica.
     pub is_replica: bool,
-    /// A mistake: it goes on with the reign of another process.
-    pub keeps_reign: bool,
     /// A mistake: it goes on with its reign although a hub comes from another server.
     pub ignores_moves: bool,
 }
@@ -97,7 +95,7 @@ impl Stored {
         if let Some(one) = &self.reign {
             let is_same = one.run == run && (one.before == before || before == 0);
             let is_younger = one.began <= now && one.began + age > now;
-            if (is_same || process.keeps_reign) && (is_here || is_younger) {
+            if is_same && (is_here || is_younger) {
                 return Some(one.name.clone());
             }
         }
