@@ -108,7 +108,7 @@ impl Recovering {
             position => return Err(format!("offset {offset} after {position:?}")),
         }
         let before = self.all.insert(self.position.clone().unwrap(), payload.clone());
-        match before {
+        match before.filter(|before| *before != payload) {
             Some(before) => Err(format!("{payload} at the position of {before}")),
             None => Ok(()),
         }
