@@ -441,7 +441,7 @@ impl Link {
             payload,
         };
         let channel = self.channels.of(room.as_str());
-        let by_script = self.keeper.publishes(channel, &message, turn);
+        let by_script = self.keeper.publishes((room, channel), &message, turn);
         if !by_script {
             turn.out.extend_from_slice(b"*3\r\n$7\r\nPUBLISH\r\n");
             write_bulk(channel.as_bytes(), turn.out);

@@ -233,10 +233,10 @@ impl Keeper {
         }
     }
 
-    /// Publishes by a script, if some hub keeps histories. Returns false if none does.
+    /// Publishes to a room and its channel by a script, if some hub keeps histories. Returns false if none does.
     pub fn publishes(
         &mut self,
-        channel: &str,
+        (room, channel): (&RoomName, &str),
         message: &Envelope<'_>,
         turn: &mut Turn<'_>,
     ) -> bool {
@@ -245,10 +245,9 @@ impl Keeper {
             return false;
         }
         self.loads(turn);
-        let room = RoomName::of(message.room);
-        let limits = self.limits(&room);
+        let limits = self.limits(room);
         let epoch = self.census.histories.new_epoch();
-        let place = (&*self.broker.prefix, message.room, channel);
+        let place = (&*self.broker.prefix, room.as_str(), channel);
         let write = |out: &mut Vec<u8>| message.write(out);
         self.scripts.publish(place, (limits, epoch), (message.len(), write), turn.out);
         true
