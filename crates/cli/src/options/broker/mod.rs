@@ -110,8 +110,8 @@ pub fn check_with_broker(settings: &HubSettings) -> anyhow::Result<()> {
         );
     }
     let keeps = |kept: Option<usize>| kept.is_some_and(|kept| kept > 0);
-    let keeps = settings.limits.history.are_kept()
-        || settings.rooms.iter().any(|rule| keeps(rule.history));
+    let keeps =
+        settings.limits.history.are_kept() || settings.rooms.iter().any(|rule| keeps(rule.history));
     if keeps && settings.longest > LONGEST_KEPT {
         bail!(
             "--longest-message {}: with --broker and --history a message may have at most {LONGEST_KEPT} bytes, because \

@@ -247,7 +247,9 @@ fn members_of_restarted_hubs_lose_nothing() {
         }
         until_within(Duration::from_secs(60), "all have joined", || crowd.are_all_here());
         let publisher = scope.spawn(|| crowd.publishes(stays));
-        println!("\n| hub | members | came back in a second, at most | even rate |\n|---|---|---|---|");
+        println!(
+            "\n| hub | members | came back in a second, at most | even rate |\n|---|---|---|---|"
+        );
         for hub in [0, 1] {
             let (members, peak) = crowd.restart(hub, &mut hubs.servers[hub], &broker);
             let even = members as f64 / DRAIN.as_secs_f64();
@@ -266,9 +268,10 @@ fn members_of_restarted_hubs_lose_nothing() {
         let wrong = crowd.wrong.lock().unwrap();
         assert!(wrong.is_empty(), "{} members, first {}", wrong.len(), wrong[0]);
         assert!(last.iter().all(|last| *last == Some(published)), "a member lacks the end");
-        let (deliveries, back) =
-            (crowd.deliveries.load(SeqCst), crowd.recoveries.load(SeqCst));
+        let (deliveries, back) = (crowd.deliveries.load(SeqCst), crowd.recoveries.load(SeqCst));
         assert_eq!(deliveries, all, "each message once");
-        println!("| all | {back} recoveries | {deliveries} deliveries of {published} messages | 0 lost |");
+        println!(
+            "| all | {back} recoveries | {deliveries} deliveries of {published} messages | 0 lost |"
+        );
     });
 }

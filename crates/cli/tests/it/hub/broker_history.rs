@@ -180,7 +180,7 @@ fn long_messages_are_fetched_in_parts() {
 }
 
 #[test]
-fn members_recover_at_a_hub_whoever_comes_first() {
+fn members_recover_at_a_hub_in_any_order_of_their_positions() {
     let broker = Node::start(&[]);
     let (one, _) = joined("percore", &broker, &KEEPS);
     let (mut speaker, _) = Client::joins(&one, None);

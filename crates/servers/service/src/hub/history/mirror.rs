@@ -350,10 +350,18 @@ mod tests {
         let all = Span::Down(45, 1);
         assert_eq!(copy.missing(behind(0)), Some(all));
         copy.learns(all, seen(50, false), (20..=45).rev());
-        assert_eq!(copy.missing(behind(0)), Some(Span::Down(19, 1)), "it was too much for one answer");
+        assert_eq!(
+            copy.missing(behind(0)),
+            Some(Span::Down(19, 1)),
+            "it was too much for one answer"
+        );
         // The broker has kept no more than that.
         copy.learns(Span::Down(19, 1), seen(50, true), (11..=19).rev());
-        assert_eq!((copy.missing(behind(0)), copy.missing(behind(9))), (None, None), "they are gone");
+        assert_eq!(
+            (copy.missing(behind(0)), copy.missing(behind(9))),
+            (None, None),
+            "they are gone"
+        );
         assert_eq!(copy.history.extent(copy.now).oldest, 11);
     }
 

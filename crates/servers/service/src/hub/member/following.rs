@@ -53,12 +53,7 @@ impl Member {
     }
 
     /// Asks the broker for what follows its position.
-    pub(super) fn asks(
-        &self,
-        asked: Option<Asked>,
-        asker: Asker,
-        context: &mut Context<'_, Self>,
-    ) {
+    pub(super) fn asks(&self, asked: Option<Asked>, asker: Asker, context: &mut Context<'_, Self>) {
         let wanted = asked.map_or(Wanted::Newest(0), Wanted::Behind);
         if let Some(presence) = &self.presence {
             let question = Broadcast::question(wanted, asker);

@@ -117,8 +117,11 @@ impl Redis {
                     b"%4\r\n$6\r\nserver\r\n$5\r\nredis\r\n$5\r\nproto\r\n:3\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n\
                       $4\r\nrole\r\n",
                 );
-                let role: &[u8] =
-                    if self.process.is_replica { b"$7\r\nreplica\r\n" } else { b"$6\r\nmaster\r\n" };
+                let role: &[u8] = if self.process.is_replica {
+                    b"$7\r\nreplica\r\n"
+                } else {
+                    b"$6\r\nmaster\r\n"
+                };
                 one.output.extend_from_slice(role);
             }
             b"SUBSCRIBE" => {

@@ -516,7 +516,8 @@ impl<J: Judging> World<J> {
         let mut all = BTreeMap::new();
         for Member { judge, .. } in &self.members {
             for (at, payload) in judge.positions().into_iter().flatten() {
-                let other = all.insert((judge.room(), at), payload).filter(|other| *other != payload);
+                let other =
+                    all.insert((judge.room(), at), payload).filter(|other| *other != payload);
                 if let Some(other) = other {
                     return Err(format!("{payload} and {other} are at {at:?}"));
                 }

@@ -152,12 +152,7 @@ impl Fetches {
 
     /// The broker has refused the fetch of this room. `waits`: it refuses all, and members wait until that is over. `stays`: the
     /// room has members. Returns those who learn of it, and whether it is over for them.
-    pub fn refused(
-        &mut self,
-        room: &RoomName,
-        waits: bool,
-        stays: bool,
-    ) -> (Vec<Question>, bool) {
+    pub fn refused(&mut self, room: &RoomName, waits: bool, stays: bool) -> (Vec<Question>, bool) {
         self.asked = self.asked.saturating_sub(1);
         let Some(one) = self.rooms.get_mut(room) else { return (Vec::new(), true) };
         one.state = State::Refused;

@@ -226,7 +226,9 @@ mod tests {
 
     /// Prefixes and names that contain what the hub puts between them.
     fn part() -> impl Strategy<Value = String> {
-        let word = prop::sample::select(&[":", ":0", "7", "12", ":history", ":messages", "reign", "ä"][..]);
+        let word = prop::sample::select(
+            &[":", ":0", "7", "12", ":history", ":messages", "reign", "ä"][..],
+        );
         prop::collection::vec(word, 0..9).prop_map(|words| words.concat())
     }
 
