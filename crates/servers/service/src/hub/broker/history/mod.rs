@@ -174,7 +174,6 @@ impl Keeper {
         } else if self.looks_at.is_some() && self.looks_at_unused <= now {
             self.looks_at_unused(now);
         }
-        self.fetches.retry();
         if self.looks_at.is_some() {
             self.flush(turn);
         }
@@ -343,6 +342,8 @@ impl Keeper {
                     read_reign(reply).ok_or("it answers a script in an unknown form")?;
                 self.tried(None, now);
                 self.here = Some(run);
+                // What was refused is tried again, but not as long as the broker refuses everything.
+                self.fetches.retry();
                 self.reigns(reign, turn);
             }
             _ => {}
@@ -370,6 +371,8 @@ impl Keeper {
             // No copy is current from now on.
             self.link += 1;
             self.looks_at_all(turn.now.instant);
+        }
+        if self.looks_at.is_some() {
             self.flush(turn);
         }
     }
