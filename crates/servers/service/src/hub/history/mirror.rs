@@ -128,7 +128,7 @@ impl RoomHistory {
     }
 
     /// What must be fetched for somebody who wants this; `None`: it can be read now. `link`: the number of the present
-    /// connection.
+    /// connection. A position that a current copy never had is asked for as what follows the newest message.
     pub fn missing(&self, link: u64, wanted: Option<Wanted>, now: Instant) -> Option<Span> {
         let mut inside = self.mirror()?;
         inside.expire(now);
@@ -146,7 +146,8 @@ impl RoomHistory {
         }
         let first = match wanted? {
             Wanted::Behind(asked) if inside.continues(asked) => asked.offset + 1,
-            Wanted::Behind(_) => return None,
+            // The member may come from a hub that has heard more: what this one lacks may be on its way.
+            Wanted::Behind(_) => return Some(Span::From(top + 1)),
             Wanted::Newest(messages) => (top + 1).saturating_sub(messages).max(1),
         };
         // Messages beyond the limit of the room are not recovered.
@@ -160,6 +161,11 @@ impl RoomHistory {
             return None;
         }
         Some(Span::Down(oldest - 1, first))
+    }
+
+    /// Whether it has all that was published before the last question to the broker.
+    pub fn is_current(&self, link: u64) -> bool {
+        self.lock().mirror.as_ref().is_some_and(|mirror| mirror.link == link)
     }
 
     /// The broker has answered a question for a span. `messages`: those of it, in its direction.
@@ -399,10 +405,19 @@ mod tests {
     }
 
     #[test]
+    fn a_position_that_is_ahead_is_asked_for() {
+        let copy = Copy::new(1 << 24);
+        assert_eq!(copy.missing(behind(52)), Some(Span::From(51)));
+        assert!(copy.history.is_current(LINK));
+        copy.learns(Span::From(51), seen(52, true), [51, 52]);
+        assert_eq!(copy.missing(behind(52)), None);
+    }
+
+    #[test]
     fn another_epoch_is_learned_from_every_answer() {
         let copy = Copy::new(1 << 24);
         let next = Seen { epoch: Epoch(8), ..seen(50, true) };
         assert_eq!(copy.learns(Span::Down(50, 1), next, []), Learned::News);
-        assert_eq!(copy.missing(behind(0)), None, "nothing follows this position");
+        assert_eq!(copy.missing(behind(0)), Some(Span::From(51)), "it never had this position");
     }
 }

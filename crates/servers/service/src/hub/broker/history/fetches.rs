@@ -28,6 +28,14 @@ pub(super) struct Question {
     pub ticket: Ticket,
     pub wanted: Wanted,
     pub asker: Asker,
+    /// The broker was asked after it has come.
+    was_asked: bool,
+}
+
+impl Question {
+    pub fn new(ticket: Ticket, wanted: Wanted, asker: Asker) -> Question {
+        Question { ticket, wanted, asker, was_asked: false }
+    }
 }
 
 /// A fetch that is due.
@@ -110,6 +118,7 @@ impl Fetches {
                 Span::From(_) | Span::Down(..) if one.lost >= MOST_LOST => Span::Skip,
                 span => span,
             };
+            one.questions.iter_mut().for_each(|question| question.was_asked = true);
             one.state = State::Asked;
             one.rounds += 1;
             self.asked += 1;
@@ -133,7 +142,12 @@ impl Fetches {
         (one.lost, one.refused) = (0, 0);
         let (history, is_over) = (Arc::clone(&one.history), one.rounds > ROUNDS);
         let is_done = |question: &Question| {
-            is_over || history.missing(link, Some(question.wanted), now).is_none()
+            let missing = history.missing(link, Some(question.wanted), now);
+            // A position that the history never had.
+            let is_elsewhere = matches!(missing, Some(Span::From(_)))
+                && question.was_asked
+                && history.is_current(link);
+            is_over || missing.is_none() || is_elsewhere
         };
         let done: Vec<Ticket> = one
             .questions
@@ -233,7 +247,7 @@ mod tests {
         for count in 0..100 {
             let wanted = Wanted::Newest(0);
             let asker = if count == 0 { Asker::Backend } else { Asker::Waiting };
-            let question = Question { ticket: ticket(count), wanted, asker };
+            let question = Question::new(ticket(count), wanted, asker);
             assert!(fetches.ask(&room, Arc::clone(&history), question));
         }
         let due = fetches.next(1, now).unwrap();
@@ -260,7 +274,7 @@ mod tests {
         let room = RoomName::of("a");
         let history = histories.open(&room, LIMITS, now).unwrap();
         let (ticket, wanted) = (ticket(7), Wanted::Newest(0));
-        let question = Question { ticket, wanted, asker: Asker::Waiting };
+        let question = Question::new(ticket, wanted, Asker::Waiting);
         fetches.ask(&room, history, question);
         let mut refused = |waits| {
             fetches.retry();
@@ -270,7 +284,7 @@ mod tests {
         let none = (Vec::new(), false);
         (0..99).for_each(|_| assert_eq!(refused(true), none, "it refuses everything"));
         (1..MOST_REFUSED).for_each(|_| assert_eq!(refused(false), none));
-        assert_eq!(refused(false), (vec![question], true));
+        assert_eq!(refused(false).0[0].ticket, ticket);
         assert!(fetches.rooms.is_empty() && fetches.questions == 0);
     }
 
@@ -292,6 +306,34 @@ mod tests {
         history.learns(4, due.span, (&Seen { top: 9, ..seen }, Vec::new()), now);
         fetches.answered(&room, false, 4, now);
         assert!(fetches.rooms.is_empty(), "it is current");
+    }
+
+    #[test]
+    fn a_position_that_the_history_never_had_is_asked_for_once() {
+        let (histories, now) = (Histories::mirroring(Arc::default()), Instant::now());
+        let mut fetches = Fetches::default();
+        let room = RoomName::of("a");
+        let history = histories.open(&room, LIMITS, now).unwrap();
+        let epoch = histories.new_epoch();
+        let seen = Seen { epoch, top: 3, is_all: true };
+        history.learns(1, Span::Nothing, (&seen, Vec::new()), now);
+        let wanted = Wanted::Behind(crate::hub::history::Asked { epoch: Some(epoch), offset: 9 });
+        let mut ask = |fetches: &mut Fetches, count| {
+            fetches.ask(
+                &room,
+                Arc::clone(&history),
+                Question::new(ticket(count), wanted, Asker::Member),
+            );
+        };
+        ask(&mut fetches, 1);
+        assert_eq!(fetches.next(1, now).unwrap().span, Span::From(4));
+        // This one comes too late for the question to the broker.
+        ask(&mut fetches, 2);
+        history.learns(1, Span::From(4), (&seen, Vec::new()), now);
+        assert_eq!(fetches.answered(&room, false, 1, now), [ticket(1)]);
+        assert!(fetches.next(1, now).is_some());
+        assert_eq!(fetches.answered(&room, false, 1, now), [ticket(2)]);
+        assert!(fetches.rooms.is_empty());
     }
 
     #[test]

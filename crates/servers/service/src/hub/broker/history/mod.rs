@@ -440,7 +440,7 @@ impl Keeper {
                 RemoteOutcome::Sent
             }
             Some(history) => {
-                let question = Question { ticket, wanted, asker };
+                let question = Question::new(ticket, wanted, asker);
                 if self.fetches.ask(room, history, question) {
                     if is_up {
                         self.flush(turn);
