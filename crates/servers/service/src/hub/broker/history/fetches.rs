@@ -318,7 +318,7 @@ mod tests {
         let seen = Seen { epoch, top: 3, is_all: true };
         history.learns(1, Span::Nothing, (&seen, Vec::new()), now);
         let wanted = Wanted::Behind(crate::hub::history::Asked { epoch: Some(epoch), offset: 9 });
-        let mut ask = |fetches: &mut Fetches, count| {
+        let ask = |fetches: &mut Fetches, count| {
             fetches.ask(
                 &room,
                 Arc::clone(&history),
