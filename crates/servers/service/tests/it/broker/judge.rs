@@ -158,6 +158,11 @@ impl Judge {
         self.waiting.clear();
     }
 
+    /// Messages may come again.
+    pub fn forgets(&mut self) {
+        self.highest = [None; 2];
+    }
+
     fn outcome(&mut self, kind: &str, heard: &Value, servers: &Servers) -> Result<(), String> {
         let payload = heard["payload"].to_string();
         let times = places(&self.room, &payload, servers).count();

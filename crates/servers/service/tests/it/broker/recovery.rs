@@ -51,7 +51,13 @@ impl Judging for Recovering {
         let at = heard["epoch"].as_str().map(str::to_owned).zip(heard["offset"].as_u64());
         match heard["type"].as_str().unwrap() {
             "broadcast" => self.follows(&heard)?,
-            "gap" => (self.position, self.asked, self.is_fresh) = (at, None, false),
+            "gap" => {
+                if at.is_none() {
+                    // This hub keeps no history, and may be behind the one before.
+                    self.judge.forgets();
+                }
+                (self.position, self.asked, self.is_fresh) = (at, None, false);
+            }
             "position" => return self.begins(at, heard["recovered"] == true, servers, now),
             _ => {}
         }

@@ -4,7 +4,7 @@
 use crate::hub::history::{Asker, RoomHistory, Span, Wanted};
 use regatta_engine::{RoomName, Ticket};
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeMap, VecDeque},
     mem,
     sync::Arc,
     time::Instant,
@@ -74,7 +74,8 @@ enum State {
 /// The rooms whose histories are fetched.
 #[derive(Debug, Default)]
 pub(super) struct Fetches {
-    rooms: HashMap<RoomName, Room>,
+    /// In order, so that a simulation is the same each time.
+    rooms: BTreeMap<RoomName, Room>,
     queue: VecDeque<RoomName>,
     asked: usize,
     questions: usize,

@@ -30,7 +30,7 @@ use regatta_engine::{RemoteOutcome, RoomName, Ticket, UplinkAct, UplinkTurn};
 use regatta_proto::resp::{Value, write_command};
 use scripts::{Beat, Scripts, read_reign, read_seen, refusal, reign};
 use std::{
-    collections::{HashSet, VecDeque},
+    collections::{BTreeSet, VecDeque},
     mem,
     sync::Arc,
     time::{Duration, Instant},
@@ -97,7 +97,7 @@ pub(super) struct Keeper {
     /// When the histories are looked at next.
     looks_at: Option<Instant>,
     /// Rooms in which nothing was published, and when they are looked at next.
-    unused: HashSet<RoomName>,
+    unused: BTreeSet<RoomName>,
     looks_at_unused: Instant,
     has_noted_limits: bool,
     has_noted_hole: bool,
@@ -125,7 +125,7 @@ impl Keeper {
             not_loaded: None,
             others_keep: Some(false),
             looks_at: None,
-            unused: HashSet::new(),
+            unused: BTreeSet::new(),
             looks_at_unused: Instant::now(),
             has_noted_limits: false,
             has_noted_hole: false,
