@@ -142,9 +142,12 @@ impl Scripts {
     }
 }
 
+/// The offset of a message, and what a hub has published.
+pub(super) type Found<'a> = (u64, &'a [u8]);
+
 /// Reads the answer to [`Scripts::look`]: what is known, and the offsets of messages with what hubs have published. `None`:
 /// it is none.
-pub(super) fn read_seen(reply: Value<'_>) -> Option<(Seen, Vec<(u64, &[u8])>)> {
+pub(super) fn read_seen(reply: Value<'_>) -> Option<(Seen, Vec<Found<'_>>)> {
     let Value::Elements(b'*', count, mut rest) = reply else { return None };
     let mut next = || {
         let (value, taken) = Value::read(rest)?;
