@@ -193,7 +193,11 @@ impl Judge {
         let (joined_at, _) = self.joined_at.ok_or("a message before the join")?;
         let is_next = match self.last {
             _ if self.had_gap => true,
-            Some((of, last)) => place == (of, last + 1),
+            Some((of, last)) if of == server && last < number => {
+                let log = &servers[server].log[&self.room];
+                log[last + 1..number].iter().all(|one| servers[server].unplaced.contains(one))
+            }
+            Some(_) => false,
             None => number <= joined_at[server],
         };
         if !is_next {

@@ -25,6 +25,9 @@ pub struct Redis {
     pub log: BTreeMap<String, Vec<String>>,
     /// When each message was published.
     pub times: BTreeMap<String, Instant>,
+    /// Messages that were published without a place although some hub keeps histories: the hub that did not know that ends
+    /// the reign within a second, which may be after messages behind them.
+    pub unplaced: BTreeSet<String>,
     pub now: Option<Instant>,
     /// What is stored, and what was stored when it was last saved.
     pub stored: Stored,
@@ -196,6 +199,9 @@ impl Redis {
             let payload = &inner[HEADER + room.len()..];
             let [room, payload] =
                 [room, payload].map(|bytes| String::from_utf8(bytes.to_vec()).unwrap());
+            if message[0] == 1 && self.stored.has_reign() {
+                self.unplaced.insert(payload.clone());
+            }
             self.times.extend(self.now.map(|now| (payload.clone(), now)));
             self.log.entry(room).or_default().push(payload);
         }
