@@ -58,12 +58,12 @@ impl<P> Log<P> {
         *self = Log { top, ..Log::default() };
     }
 
-    /// Adds a message in front, whose offset is one less than [`Log::oldest`]. It counts as no younger than the next one.
+    /// Adds a message in front, whose offset is one less than [`Log::oldest`]. It counts as new, so that it stays until those
+    /// who wait for it have it.
     pub fn prepend(&mut self, message: P, bytes: usize, now: Instant) {
         let bytes = bytes + Self::EACH;
-        let at = self.kept.front().map_or(now, |next| next.at.min(now));
         self.bytes += bytes;
-        self.kept.push_front(Kept { message, bytes, at });
+        self.kept.push_front(Kept { message, bytes, at: now });
     }
 
     /// Removes the oldest messages until there are at most so many, or the others are younger and need less than the
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn older_messages_come_in_front_and_do_not_stay_longer_than_those_behind_them() {
+    fn older_messages_come_in_front_and_stay_for_their_time() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut log = Log::default();
@@ -119,7 +119,9 @@ mod tests {
         log.prepend(7, 10, at(5));
         log.prepend(6, 10, at(6));
         assert_eq!((log.top(), log.oldest(), log.get(6), log.get(8)), (8, 6, Some(&6), Some(&8)));
-        log.expire(Duration::from_secs(3), at(4));
+        log.expire(Duration::from_secs(3), at(8));
+        assert_eq!((log.oldest(), log.size().0), (6, 3), "the last one is old, but not the first");
+        log.expire(Duration::from_secs(3), at(9));
         assert_eq!(log.size(), (0, 0));
     }
 

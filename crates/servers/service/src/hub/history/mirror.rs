@@ -18,6 +18,10 @@ use std::{
 /// How long older messages are not fetched again after there was no memory for them.
 const PAUSE: Duration = Duration::from_secs(2);
 
+/// So many times the connection may be lost during a fetch. Then what is missing is given up: it may be a message that is
+/// longer than what the broker holds back for a connection (`client-output-buffer-limit`).
+const MOST_LOST: u32 = 2;
+
 /// What a copy knows of its original.
 #[derive(Debug, Default)]
 pub(super) struct Mirror {
@@ -30,6 +34,8 @@ pub(super) struct Mirror {
     /// Messages before this one cannot be had; until this time, if there was no memory for them.
     floor: u64,
     floor_until: Option<Instant>,
+    /// How often in turn the connection was lost during a fetch: behind its newest message, and before its oldest one.
+    lost: [u32; 2],
 }
 
 /// What the broker says of the history of a room.
@@ -53,6 +59,17 @@ pub(in super::super) enum Span {
     Down(u64, u64),
     /// None: what is missing is given up, because it was too much for the connection.
     Skip,
+}
+
+impl Span {
+    /// Whether it is behind the newest message (0) or before the oldest one (1).
+    fn kind(self) -> Option<usize> {
+        match self {
+            Span::From(_) => Some(0),
+            Span::Down(..) => Some(1),
+            Span::Nothing | Span::Skip => None,
+        }
+    }
 }
 
 /// What somebody wants to read.
@@ -168,6 +185,20 @@ impl RoomHistory {
         self.lock().mirror.as_ref().is_some_and(|mirror| mirror.link == link)
     }
 
+    /// The connection was lost during a fetch of this span.
+    pub fn lost(&self, span: Span) {
+        if let (Some(mirror), Some(kind)) = (self.lock().mirror.as_mut(), span.kind()) {
+            mirror.lost[kind] += 1;
+        }
+    }
+
+    /// This span, or that it is given up.
+    pub fn tries(&self, span: Span) -> Span {
+        let inside = self.lock();
+        let lost = inside.mirror.as_ref().zip(span.kind()).map(|(mirror, kind)| mirror.lost[kind]);
+        if lost.is_some_and(|lost| lost >= MOST_LOST) { Span::Skip } else { span }
+    }
+
     /// The broker has answered a question for a span. `messages`: those of it, in its direction.
     pub fn learns(
         &self,
@@ -177,6 +208,9 @@ impl RoomHistory {
         now: Instant,
     ) -> Learned {
         let Some(mut inside) = self.mirror() else { return Learned::Nothing };
+        if let (Some(mirror), Some(kind)) = (inside.mirror.as_mut(), span.kind()) {
+            mirror.lost[kind] = 0;
+        }
         let (epoch, top) = (inside.epoch, inside.log.top());
         let is_known = inside.mirror.as_ref().is_some_and(|mirror| mirror.is_known);
         if is_known && seen.epoch == epoch && seen.top < top {
@@ -209,8 +243,8 @@ impl Inside {
         (self.epoch, self.turn) = (seen.epoch, self.turn + 1);
         self.log.start_at(seen.top);
         self.note();
-        self.mirror =
-            Some(Mirror { link, is_known: true, base: seen.top, floor: 0, floor_until: None });
+        let (is_known, base) = (true, seen.top);
+        self.mirror = Some(Mirror { link, is_known, base, ..Mirror::default() });
     }
 
     /// It is current on this connection.
@@ -228,7 +262,7 @@ impl Inside {
         }
         let oldest = self.log.oldest();
         if let Some(mirror) = &mut self.mirror {
-            (mirror.floor, mirror.floor_until) = (oldest, None);
+            (mirror.floor, mirror.floor_until, mirror.lost) = (oldest, None, [0; 2]);
         }
     }
 

@@ -16,9 +16,6 @@ const AT_ONCE: usize = 4;
 const MOST: usize = 1 << 16;
 /// Fetches of one room for the same who wait. Then they get what there is.
 const ROUNDS: usize = 10_000;
-/// So many times the connection may be lost during a fetch. Then what is missing is given up: it may be a message that is
-/// longer than what the broker holds back for a connection (`client-output-buffer-limit`).
-const MOST_LOST: u32 = 2;
 /// So many times the broker may refuse a fetch for a reason of the room, once with each heartbeat. Then nobody waits.
 const MOST_REFUSED: u32 = 3;
 
@@ -55,8 +52,8 @@ struct Room {
     breaks: bool,
     state: State,
     rounds: usize,
-    /// How often in turn the connection was lost during a fetch.
-    lost: u32,
+    /// What the broker was asked for last.
+    span: Span,
     /// How often in turn a fetch was refused.
     refused: u32,
 }
@@ -87,7 +84,7 @@ impl Fetches {
         let one = self.rooms.entry(room.clone()).or_insert_with(|| {
             self.queue.push_back(room.clone());
             let (history, questions, state) = (Arc::clone(&history), Vec::new(), State::Queued);
-            Room { history, questions, breaks, state, rounds: 0, lost: 0, refused: 0 }
+            Room { history, questions, breaks, state, rounds: 0, span: Span::Nothing, refused: 0 }
         });
         one.history = history;
         one.breaks |= breaks;
@@ -115,10 +112,8 @@ impl Fetches {
             let Some(one) = self.rooms.get_mut(&room) else { continue };
             let (history, breaks) = (Arc::clone(&one.history), one.breaks);
             // Also if nothing is missing: what waits is answered with the answer.
-            let span = match one.span(link, now).unwrap_or(Span::Nothing) {
-                Span::From(_) | Span::Down(..) if one.lost >= MOST_LOST => Span::Skip,
-                span => span,
-            };
+            let span = history.tries(one.missing(link, now).unwrap_or(Span::Nothing));
+            one.span = span;
             one.questions.iter_mut().for_each(|question| question.was_asked = true);
             one.state = State::Asked;
             one.rounds += 1;
@@ -140,7 +135,7 @@ impl Fetches {
         self.asked = self.asked.saturating_sub(1);
         let Some(one) = self.rooms.get_mut(room) else { return Vec::new() };
         one.breaks &= !breaks;
-        (one.lost, one.refused) = (0, 0);
+        one.refused = 0;
         let (history, is_over) = (Arc::clone(&one.history), one.rounds > ROUNDS);
         let is_done = |question: &Question| {
             let missing = history.missing(link, Some(question.wanted), now);
@@ -156,7 +151,7 @@ impl Fetches {
             .map(|one| one.ticket)
             .collect();
         self.questions -= done.len();
-        if one.span(link, now).is_some() || one.breaks {
+        if one.missing(link, now).is_some() || one.breaks {
             one.state = State::Queued;
             self.queue.push_back(room.clone());
         } else {
@@ -174,7 +169,7 @@ impl Fetches {
         one.refused += u32::from(!waits);
         let is_over = one.refused >= MOST_REFUSED;
         let gone = if is_over { mem::take(&mut one.questions) } else { one.gives_up() };
-        if is_over && !stays && !one.breaks {
+        if one.questions.is_empty() && !stays && !one.breaks {
             self.rooms.remove(room);
         }
         self.questions -= gone.len();
@@ -199,8 +194,10 @@ impl Fetches {
         self.asked = 0;
         self.rooms.retain(|room, one| {
             gone.extend(one.gives_up());
-            one.lost += u32::from(one.state == State::Asked);
-            let stays = one.breaks || one.lost > 0 || !one.questions.is_empty();
+            if one.state == State::Asked {
+                one.history.lost(one.span);
+            }
+            let stays = one.breaks || !one.questions.is_empty();
             if stays {
                 one.state = State::Queued;
                 self.queue.push_back(room.clone());
@@ -214,7 +211,7 @@ impl Fetches {
 
 impl Room {
     /// What must be fetched: for the copy itself, and for those who wait.
-    fn span(&self, link: u64, now: Instant) -> Option<Span> {
+    fn missing(&self, link: u64, now: Instant) -> Option<Span> {
         let own = self.history.missing(link, None, now);
         own.or_else(|| {
             let of = |one: &Question| self.history.missing(link, Some(one.wanted), now);
@@ -301,12 +298,37 @@ mod tests {
         for link in 2..4 {
             assert_eq!(fetches.next(link, now).unwrap().span, Span::From(4));
             fetches.lose();
+            fetches.add(&room, Arc::clone(&history), false);
         }
         let due = fetches.next(4, now).unwrap();
         assert_eq!(due.span, Span::Skip);
         history.learns(4, due.span, (&Seen { top: 9, ..seen }, Vec::new()), now);
         fetches.answered(&room, false, 4, now);
         assert!(fetches.rooms.is_empty(), "it is current");
+        // Older messages: those behind the newest one are fetched between.
+        let asked = crate::hub::history::Asked { epoch: Some(seen.epoch), offset: 9 };
+        let seen = Seen { top: 50, is_all: true, ..seen };
+        history.learns(4, Span::Skip, (&seen, Vec::new()), now);
+        let epoch = histories.new_epoch();
+        let seen = Seen { epoch, ..seen };
+        history.learns(4, Span::Nothing, (&seen, Vec::new()), now);
+        let wanted = Wanted::Behind(crate::hub::history::Asked { epoch: Some(epoch), ..asked });
+        fetches.ask(&room, Arc::clone(&history), Question::new(ticket(1), wanted, Asker::Waiting));
+        for link in 4..6 {
+            let due = fetches.next(link, now).unwrap();
+            if due.span == Span::From(51) {
+                history.learns(link, due.span, (&seen, Vec::new()), now);
+                assert_eq!(fetches.answered(&room, false, link, now), []);
+                assert_eq!(fetches.next(link, now).unwrap().span, Span::Down(50, 10));
+            }
+            fetches.lose();
+        }
+        assert_eq!(fetches.next(6, now).unwrap().span, Span::From(51));
+        history.learns(6, Span::From(51), (&seen, Vec::new()), now);
+        assert_eq!(fetches.answered(&room, false, 6, now), []);
+        assert_eq!(fetches.next(6, now).unwrap().span, Span::Skip);
+        history.learns(6, Span::Skip, (&seen, Vec::new()), now);
+        assert_eq!(fetches.answered(&room, false, 6, now), [ticket(1)], "it gets a gap");
     }
 
     #[test]
@@ -348,14 +370,9 @@ mod tests {
         }
         assert_eq!((0..10).filter_map(|_| fetches.next(1, now)).count(), AT_ONCE);
         assert_eq!(fetches.lose(), []);
-        let due: Vec<Due> = (0..10).map_while(|_| fetches.next(2, now)).collect();
-        assert_eq!(due.len(), AT_ONCE, "the others are forgotten");
-        assert_eq!(due.iter().filter(|due| due.breaks).count(), 1);
-        for one in &due {
-            fetches.answered(&one.room, one.breaks, 2, now);
-        }
-        let again: Vec<Due> = (0..10).map_while(|_| fetches.next(2, now)).collect();
-        assert_eq!(again.len(), AT_ONCE, "nothing is known yet");
-        assert!(again.iter().all(|due| !due.breaks));
+        let due = fetches.next(2, now).unwrap();
+        assert!(due.breaks && fetches.next(2, now).is_none(), "the others are forgotten");
+        fetches.answered(&due.room, true, 2, now);
+        assert!(!fetches.next(2, now).unwrap().breaks, "nothing is known yet");
     }
 }

@@ -160,14 +160,8 @@ impl Keeper {
             write_command([&b"EXISTS"[..], reign(&self.broker.prefix).as_bytes()], turn.out);
             self.asks(Asked::OthersKeep(self.unplaced));
         }
-        if keeps || self.others_keep == Some(true) {
-            self.loads(turn);
-            let next = self.census.histories.new_epoch();
-            let left = self.left.as_ref();
-            let left = left.map(|(run, at)| (&**run, now.saturating_duration_since(*at)));
-            let beat = Beat { next, left, keeps };
-            self.scripts.beat(&self.broker.prefix, &beat, turn.out);
-            self.asks(Asked::Beat);
+        if keeps {
+            self.tries(turn);
         }
         if self.looks_at.is_some_and(|at| at <= now) {
             self.looks_at_all(now);
@@ -177,6 +171,17 @@ impl Keeper {
         if self.looks_at.is_some() {
             self.flush(turn);
         }
+    }
+
+    /// Asks which reign it is, and tries what the other scripts do.
+    fn tries(&mut self, turn: &mut Turn<'_>) {
+        self.loads(turn);
+        let (next, now) = (self.census.histories.new_epoch(), turn.now.instant);
+        let left = self.left.as_ref();
+        let left = left.map(|(run, at)| (&**run, now.saturating_duration_since(*at)));
+        let beat = Beat { next, left, keeps: self.keeps() };
+        self.scripts.beat(&self.broker.prefix, &beat, turn.out);
+        self.asks(Asked::Beat);
     }
 
     fn loads(&mut self, turn: &mut Turn<'_>) {
@@ -316,7 +321,8 @@ impl Keeper {
     ) -> Result<(), String> {
         let now = turn.now.instant;
         match (asked, reply) {
-            (Asked::Look(due), Value::Error(text)) => {
+            (Asked::Look(due), reply) if read_seen(reply).is_none() => {
+                let text = if let Value::Error(text) = reply { text } else { b"another form" };
                 let why = self.is_refused(&due.room, text, now);
                 let waits = self.broker.health.is_refusing_to_keep();
                 let stays = self.census.has_members(&due.room);
@@ -328,9 +334,12 @@ impl Keeper {
                 }
                 self.flush(turn);
             }
-            (Asked::Look(due), reply) => return self.looked(due, reply, turn),
+            (Asked::Look(due), reply) => self.looked(due, reply, turn),
             (Asked::OthersKeep(unplaced), Value::Integer(number)) => {
                 self.others_do(number > 0, unplaced, now);
+                if number > 0 && !self.keeps() {
+                    self.tries(turn);
+                }
             }
             // It may not ask. Hubs that keep histories hear what this one publishes.
             (Asked::OthersKeep(_), _) => self.others_keep = None,
@@ -377,9 +386,10 @@ impl Keeper {
         }
     }
 
-    fn looked(&mut self, due: Due, reply: Value<'_>, turn: &mut Turn<'_>) -> Result<(), String> {
+    fn looked(&mut self, due: Due, reply: Value<'_>, turn: &mut Turn<'_>) {
         let Due { room, history, span, breaks } = due;
-        let (seen, found) = read_seen(reply).ok_or("it answers a script in an unknown form")?;
+        let Some((mut seen, found)) = read_seen(reply) else { return };
+        let has_some = !found.is_empty();
         let settings = self.live.current();
         let messages = found.into_iter().filter_map(|(offset, bytes)| {
             let message = Envelope::read(bytes).filter(|one| one.room == room.as_str())?;
@@ -387,8 +397,10 @@ impl Keeper {
             let memory = &settings.backlog.memory;
             Some(Broadcast::kept(message.payload, position, true, settings.deflate, memory))
         });
-        let now = turn.now.instant;
-        match history.learns(self.link, span, (&seen, messages.collect()), now) {
+        let (now, messages) = (turn.now.instant, messages.collect::<Vec<_>>());
+        // What is no message of a hub is a gap.
+        seen.is_all |= has_some && messages.is_empty();
+        match history.learns(self.link, span, (&seen, messages), now) {
             Learned::Nothing => {}
             Learned::News => turn.acts.push(UplinkAct::Push(room.clone(), Broadcast::gap())),
             Learned::Loss => {
@@ -406,11 +418,13 @@ impl Keeper {
             turn.acts.push(UplinkAct::Done(ticket, RemoteOutcome::Sent));
         }
         self.flush(turn);
-        Ok(())
     }
 
-    /// Asks for histories that are due.
+    /// Asks for histories that are due. If the hub was at another server, not before this one knows that: its epochs may end.
     fn flush(&mut self, turn: &mut Turn<'_>) {
+        if self.left.is_some() && self.here.is_none() {
+            return;
+        }
         while turn.pending.max(turn.out.len()) < MOST_OUT
             && let Some(due) = self.fetches.next(self.link, turn.now.instant)
         {
