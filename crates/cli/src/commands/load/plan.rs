@@ -101,6 +101,7 @@ fn check_stream_thresholds(args: &LoadArgs, workload: &Workload) -> anyhow::Resu
     }
 }
 
+/// When the load ends.
 fn until(args: &LoadArgs) -> Until {
     match (args.burst, args.requests) {
         (Some(_), _) => Until::Done,
