@@ -13,10 +13,12 @@ use std::{
         atomic::{AtomicU64, Ordering::SeqCst},
     },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-/// A server that processes `most` requests of each connection, and counts those that it then ignores.
+/// A server that processes `most` requests of each connection, and counts those that it then ignores. With a
+/// `delay`, replies come that long after the last request, and at least one request is ignored if the client
+/// continues to send.
 pub fn server(most: u64, delay: Duration) -> (Server, Arc<AtomicU64>) {
     let ignored = Arc::new(AtomicU64::new(0));
     let counted = ignored.clone();
@@ -38,6 +40,23 @@ pub fn server(most: u64, delay: Duration) -> (Server, Arc<AtomicU64>) {
                     pending.drain(..).rev().for_each(|asked| peer.right(&asked));
                 }
                 Some(Got::Other) => {}
+            }
+        }
+        if !delay.is_zero() {
+            // Another request is on its way when the close is announced.
+            let last = pending.pop();
+            pending.drain(..).for_each(|asked| peer.right(&asked));
+            pending.extend(last);
+            let deadline = Instant::now() + 100 * delay;
+            while Instant::now() < deadline {
+                match peer.next() {
+                    None => return,
+                    Some(Got::Asked(_)) => {
+                        counted.fetch_add(1, SeqCst);
+                        break;
+                    }
+                    Some(Got::Nothing | Got::Other) => {}
+                }
             }
         }
         peer.go_away(2 * most as u32 - 1, ErrorCode::NO_ERROR);
