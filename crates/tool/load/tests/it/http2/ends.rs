@@ -176,7 +176,8 @@ fn in_open_loop_requests_that_no_connection_processes_are_errors() {
     let open = tally.open_loop.clone().unwrap();
     assert_eq!((tally.requests, open.due), (0, 50), "{open:?}");
     assert_eq!(open.timed_out + open.unsent + open.lost, 50, "{open:?}");
-    assert!(open.lost > 2 && tally.errors.closed_early >= open.lost, "{tally:?}");
+    // On a busy machine most of those that are due in the window wait for a connection for too long.
+    assert!(tally.errors.closed_early >= open.lost.max(3), "{:?}", tally.errors);
     let cause = "the server announced the close of a connection before any reply";
     assert_eq!(tally.causes.get(cause), Some(&tally.errors.closed_early), "{:?}", tally.causes);
     assert!(tally.connections_opened < 200, "{}", tally.connections_opened);
