@@ -147,8 +147,9 @@ pub struct HubArgs {
     history_ttl: Option<Duration>,
     /// Join other hubs through this Redis (from 6.0 on) or Valkey server, redis://HOST:PORT, so that their members
     /// are in the same rooms; or through the master MASTER of Sentinels,
-    /// redis+sentinel://HOST:PORT,HOST:PORT,HOST:PORT/MASTER. With rediss in place of redis, over TLS. Only on models
-    /// with an event loop, and not with --history or --presence
+    /// redis+sentinel://HOST:PORT,HOST:PORT,HOST:PORT/MASTER; or through a cluster (from 7.0 on),
+    /// redis+cluster://HOST:PORT,HOST:PORT,HOST:PORT with some of its nodes. With rediss in place of redis, over TLS. Only
+    /// on models with an event loop, and not with --history or --presence
     #[arg(long, value_name = "URL")]
     broker: Option<String>,
     /// The user of the password for the broker. Default: `default`
@@ -165,7 +166,7 @@ pub struct HubArgs {
     #[arg(long, value_name = "PATH", requires = "broker")]
     broker_sentinel_password_file: Option<PathBuf>,
     /// Trust the certificate of a broker with rediss:// if a CA in this PEM file has signed it, and those of its
-    /// Sentinels. The files for TLS are read again when they change
+    /// Sentinels or of its cluster. The files for TLS are read again when they change
     #[arg(long, value_name = "PATH", requires = "broker")]
     broker_ca: Option<PathBuf>,
     /// The hub's certificate for a broker that requires one, in PEM
@@ -174,11 +175,12 @@ pub struct HubArgs {
     /// The private key of --broker-cert, in PEM
     #[arg(long, value_name = "PATH", requires = "broker_cert")]
     broker_key: Option<PathBuf>,
-    /// The name or IP address that the certificate of the broker must have, and those of its Sentinels. Default: the
-    /// host in --broker; required with Sentinels
+    /// The name or IP address that the certificate of the broker must have, and those of its Sentinels or of its
+    /// cluster. Default: the host in --broker; required with Sentinels and in a cluster
     #[arg(long, value_name = "NAME", requires = "broker_ca")]
     broker_server_name: Option<String>,
-    /// The start of all channels at the broker: hubs with the same one have the same rooms. Default: regatta
+    /// The start of all channels at the broker: hubs with the same one have the same rooms. In a cluster it is their hash
+    /// tag. Default: regatta
     #[arg(long, value_name = "TEXT", requires = "broker")]
     broker_prefix: Option<String>,
     /// Serve Prometheus metrics at /metrics on this address, on `cluster` without the number of rooms; also

@@ -4,7 +4,11 @@ use super::{
     Server,
     hub::{hub, metric, page},
     liar::{Liar, Lie},
-    shard::{nodes::Node, sentinel::Park},
+    shard::{
+        cluster::{Cluster, replicate},
+        nodes::Node,
+        sentinel::Park,
+    },
     until, until_within,
 };
 use regatta_testkit::child::run_within;
@@ -26,7 +30,16 @@ pub fn joined_at(model: &str, url: &str, more: &[&str]) -> (Server, SocketAddr) 
 
 /// How many hubs are at this server.
 pub fn hubs_at(node: &Node) -> usize {
-    let reply = node.client().say("PUBSUB NUMSUB regatta:moved");
+    subscribers(node, "PUBSUB NUMSUB regatta:moved")
+}
+
+/// How many hubs are at this node of a cluster.
+pub fn hubs_at_node(node: &Node) -> usize {
+    subscribers(node, "PUBSUB SHARDNUMSUB {regatta}:moved")
+}
+
+fn subscribers(node: &Node, question: &str) -> usize {
+    let reply = node.client().say(question);
     let count = reply.lines().last().and_then(|count| count.strip_prefix(':')?.parse().ok());
     count.unwrap_or_else(|| panic!("{reply}"))
 }
@@ -38,6 +51,44 @@ pub struct Hubs<B = Node> {
     /// Stands between the load and the first hub.
     liar: Option<Liar>,
 }
+
+/// A cluster of three masters, and a replica of that which has the channels of the hubs.
+pub struct HubCluster {
+    cluster: Cluster,
+    /// The place of that master.
+    place: usize,
+}
+
+impl HubCluster {
+    pub fn start() -> HubCluster {
+        let cluster = Cluster::start(3, 1);
+        let place = cluster.place(TAG);
+        replicate(&cluster.others[0], &cluster.masters[place]);
+        HubCluster { cluster, place }
+    }
+
+    /// The URL of the broker, with a node that is neither the master of the channels nor its replica.
+    pub fn url(&self) -> String {
+        format!("redis+cluster://{}", self.cluster.masters[(self.place + 1) % 3].addr())
+    }
+
+    /// The master of the channels at first.
+    pub fn master(&mut self) -> &mut Node {
+        &mut self.cluster.masters[self.place]
+    }
+
+    pub fn replica(&self) -> &Node {
+        &self.cluster.others[0]
+    }
+
+    /// The replica becomes the master without a loss, as an operator may want it.
+    pub fn fail_over(&self) {
+        assert_eq!(self.replica().client().say("CLUSTER FAILOVER"), "+OK\r\n");
+    }
+}
+
+/// The hash tag of the channels.
+pub const TAG: &str = "{regatta}";
 
 /// A load on them.
 #[derive(Clone, Copy)]
@@ -94,6 +145,22 @@ impl Hubs<Park> {
         let (park, long) = (&self.broker, Duration::from_secs(60));
         until_within(long, "a majority knows the new master", || park.know(&park.replica) >= 2);
         until_within(long, "all hubs are there", || hubs_at(&park.replica) == self.nodes.len());
+        self.see_the_broker(true);
+    }
+}
+
+impl Hubs<HubCluster> {
+    /// In a cluster.
+    pub fn start_in_cluster() -> Hubs<HubCluster> {
+        let cluster = HubCluster::start();
+        let url = cluster.url();
+        Hubs::at(&url, cluster)
+    }
+
+    /// Waits until all hubs are at the replica, which is the master now.
+    pub fn see_the_failover(&self) {
+        let (replica, long) = (self.broker.replica(), Duration::from_secs(60));
+        until_within(long, "all hubs are there", || hubs_at_node(replica) == self.nodes.len());
         self.see_the_broker(true);
     }
 }

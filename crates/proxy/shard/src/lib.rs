@@ -30,7 +30,7 @@
 //! - `sequential`: the same with blocking calls.
 
 mod clients;
-mod cluster;
+pub mod cluster;
 mod metrics;
 mod node;
 mod observe;

@@ -86,18 +86,20 @@ fn shown(state: &str, metrics: &str) -> String {
         mib("memory_limit_bytes"),
         number("memory_closed_total"),
     );
-    text + &broker.unwrap_or_default() + &sentinels(metrics).unwrap_or_default()
+    text + &broker.unwrap_or_default() + &master(metrics).unwrap_or_default()
 }
 
-/// The line about the Sentinels of the broker, if it has some.
-fn sentinels(metrics: &str) -> Option<String> {
+/// The line about those who give the broker as a master, if somebody does: Sentinels, or nodes of a cluster.
+fn master(metrics: &str) -> Option<String> {
     let age = grouped(value(metrics, "broker_master_age_seconds")?);
     let up = metrics.lines().filter(|line| line.starts_with("regatta_hub_broker_sentinel_up{"));
     let (all, answer) = (up.clone().count(), up.filter(|line| line.ends_with(" 1")).count());
     let switches = value(metrics, "broker_master_switches_total").map_or("?".into(), grouped);
-    Some(format!(
-        "sentinels  {answer} of {all} answer, the master was given {age} s ago, and was another one {switches} times\n"
-    ))
+    let since = format!("{age} s ago, and was another one {switches} times\n");
+    Some(match all {
+        0 => format!("cluster    the master was confirmed {since}"),
+        _ => format!("sentinels  {answer} of {all} answer, the master was given {since}"),
+    })
 }
 
 #[cfg(test)]
@@ -129,6 +131,10 @@ mod tests {
         let line =
             "sentinels  1 of 2 answer, the master was given 7 s ago, and was another one 2 times\n";
         assert!(shown("ready", managed).ends_with(line));
+        let in_cluster = "regatta_hub_broker_up 1\nregatta_hub_broker_master_age_seconds 7\n\
+            regatta_hub_broker_master_switches_total 2\n";
+        let line = "cluster    the master was confirmed 7 s ago, and was another one 2 times\n";
+        assert!(shown("ready", in_cluster).ends_with(line));
         let apart =
             shown("stopping: x", "regatta_hub_members 1\nregatta_hub_memory_limit_bytes 0\n");
         assert!(apart.contains("members    1, ? since"), "{apart}");

@@ -6,6 +6,7 @@ use regatta_serve::HubPassword;
 use std::{path::Path, sync::Arc};
 
 /// A user and a password, if there is one.
+#[derive(Clone)]
 pub struct Login {
     pub user: Option<String>,
     pub password: Option<HubPassword>,

@@ -1,6 +1,9 @@
-//! The broker of a hub: its URL, where it is (`names`, `sentinels`), as whom a hub connects (`login`), and
-//! how (`tls`).
+//! The broker of a hub: its URL, where it is (`names`, `sentinels`, `cluster`), as whom a hub connects (`login`), and
+//! how (`tls`). `follower` is the thread that finds out where it is, and `asker` how that asks.
 
+mod asker;
+mod cluster;
+mod follower;
 mod login;
 mod names;
 mod sentinels;
@@ -8,6 +11,7 @@ mod tls;
 mod url;
 
 use anyhow::{bail, ensure};
+use cluster::InCluster;
 use login::Login;
 use regatta_serve::{HubBroker, HubBrokerTls, HubPlace, HubSettings};
 use sentinels::Managed;
@@ -51,9 +55,15 @@ impl BrokerOptions<'_> {
             is_word && prefix.len() <= LONGEST_PREFIX,
             "--broker-prefix {prefix:?}: expected 1 to {LONGEST_PREFIX} printable ASCII characters without spaces"
         );
-        let Login { user, password } = Login::read(self.user, self.password)?;
+        let is_in_cluster = matches!(url.target, Target::Cluster(_));
+        ensure!(
+            !(is_in_cluster && prefix.contains(['{', '}'])),
+            "--broker-prefix {prefix:?}: in a cluster it is the hash tag of all channels, so it has no braces"
+        );
+        let login = Login::read(self.user, self.password)?;
         let tls = self.tls.read(&url)?;
-        let (name, place) = self.place(url.target, tls.clone())?;
+        let (name, place) = self.place(url.target, prefix, &login, tls.clone())?;
+        let Login { user, password } = login;
         Ok(HubBroker {
             name,
             place,
@@ -61,6 +71,7 @@ impl BrokerOptions<'_> {
             password,
             tls,
             prefix: prefix.to_owned(),
+            is_in_cluster,
             node: RandomState::new().build_hasher().finish(),
             secret: RandomState::new().build_hasher().finish(),
             health: Arc::default(),
@@ -71,23 +82,27 @@ impl BrokerOptions<'_> {
     fn place(
         &self,
         target: Target,
+        prefix: &str,
+        login: &Login,
         tls: Option<HubBrokerTls>,
     ) -> anyhow::Result<(String, Arc<dyn HubPlace>)> {
-        let login = Login::read(self.sentinel_user, self.sentinel_password)?;
-        match target {
-            Target::Server(server) => {
-                ensure!(
-                    login.password.is_none(),
-                    "--broker-sentinel-password-file has no use, because the broker is not one of Sentinels; write \
-                     --broker redis+sentinel://HOST:PORT,HOST:PORT,HOST:PORT/MASTER, or leave it out"
-                );
-                Ok((server.to_string(), names::place(server)))
-            }
+        let of_sentinels = Login::read(self.sentinel_user, self.sentinel_password)?;
+        ensure!(
+            of_sentinels.password.is_none() || matches!(target, Target::Sentinels(..)),
+            "--broker-sentinel-password-file has no use, because the broker is not one of Sentinels; write \
+             --broker redis+sentinel://HOST:PORT,HOST:PORT,HOST:PORT/MASTER, or leave it out"
+        );
+        Ok(match target {
+            Target::Server(server) => (server.to_string(), names::place(server)),
             Target::Sentinels(all, master) => {
-                let managed = Managed::new(all, &master, login, tls);
-                Ok((master, Arc::new(managed)))
+                let managed = Managed::new(all, &master, of_sentinels, tls);
+                (master, Arc::new(managed))
             }
-        }
+            Target::Cluster(nodes) => {
+                let name = format!("cluster {}", nodes[0]);
+                (name.clone(), Arc::new(InCluster::new(name, nodes, prefix, login.clone(), tls)))
+            }
+        })
     }
 }
 
@@ -127,15 +142,20 @@ mod tests {
 
     #[test]
     fn a_broker_has_a_name_and_a_prefix() {
-        for (url, name) in
-            [("redis://[::1]:7000", "[::1]:7000"), ("redis+sentinel://a,b,c/cache", "cache")]
-        {
+        for (url, name) in [
+            ("redis://[::1]:7000", "[::1]:7000"),
+            ("redis+sentinel://a,b,c/cache", "cache"),
+            ("redis+cluster://a:1,b", "cluster a:1"),
+        ] {
             let broker = BrokerOptions { url, ..BrokerOptions::default() }.read().unwrap();
             assert_eq!((&*broker.name, &*broker.prefix), (name, "regatta"));
         }
-        for prefix in ["", "a b", "ä", &"x".repeat(65)] {
+        let in_cluster = [("redis+cluster://a", "{a}"), ("redis+cluster://a", "}a")];
+        let long = "x".repeat(65);
+        let wrong = ["", "a b", "ä", &long].map(|prefix| ("redis://a", prefix));
+        for (url, prefix) in wrong.into_iter().chain(in_cluster) {
             let prefix = Some(prefix);
-            let options = BrokerOptions { url: "redis://a", prefix, ..BrokerOptions::default() };
+            let options = BrokerOptions { url, prefix, ..BrokerOptions::default() };
             assert!(options.read().is_err(), "{prefix:?}");
         }
     }
@@ -150,6 +170,7 @@ mod tests {
             ("redis://a", with, "--broker-ca has no use"),
             ("redis+sentinel://a/m", with, "--broker-ca has no use"),
             ("rediss+sentinel://a/m", with, "needs --broker-server-name"),
+            ("rediss+cluster://a", with, "needs --broker-server-name"),
             ("rediss://a", named, "a b: expected a host name"),
             ("rediss://a", with, "cannot read /no/file"),
         ] {

@@ -1,50 +1,39 @@
 //! A broker that is the master which Sentinels manage. A thread asks all of them every two seconds, and more often while
 //! there is a reason; an address counts if most of the configured ones give it ([`Masters`]).
 
-use super::{login::Login, url::Server};
-use crate::output;
-use regatta_proto::resp::{Replies, write_command};
-use regatta_serve::{HubBrokerTls, HubPlace};
-use regatta_service::{
-    prometheus::{Exposition, label},
-    tls_engine::failure_words,
+use super::{
+    asker::{ANSWER, Asker, look_up},
+    follower::{Follower, Following, lock},
+    login::Login,
+    url::Server,
 };
+use crate::output;
+use regatta_serve::{HubBrokerTls, HubPlace};
+use regatta_service::prometheus::{Exposition, label};
 use regatta_shard::sentinel::{Masters, Question, Reported};
-use rustls::ClientConnection;
 use std::{
-    io::{self, ErrorKind, Read, Write},
-    net::{SocketAddr, TcpStream, ToSocketAddrs},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
-    },
+    net::{SocketAddr, TcpStream},
+    sync::{Arc, Mutex},
     thread,
     time::{Duration, Instant},
 };
 
 /// How often the Sentinels are asked without a reason.
 const EVERY: Duration = Duration::from_secs(2);
-/// How long a connection to an address of a Sentinel may take, and all of its answer.
-const CONNECT: Duration = Duration::from_secs(1);
-const ANSWER: Duration = Duration::from_secs(2);
-/// How long the first attempt to connect to the master waits for its address.
-const FIRST: Duration = Duration::from_millis(500);
 /// The longest answer, in bytes.
 const LONGEST: usize = 4096;
 
 /// A broker that Sentinels manage.
 pub struct Managed {
     asks: Arc<Asks>,
-    /// Wakes the thread, which starts with the first question.
-    thread: Mutex<Option<SyncSender<()>>>,
+    follower: Follower,
 }
 
 /// What the thread needs.
 struct Asks {
     master: String,
     sentinels: Vec<Server>,
-    login: Login,
-    tls: Option<HubBrokerTls>,
+    asker: Asker,
     masters: Mutex<Masters>,
     /// The addresses of each Sentinel.
     addresses: Mutex<Vec<Vec<SocketAddr>>>,
@@ -79,33 +68,18 @@ impl Managed {
             seen: Mutex::new(vec![Seen::default(); sentinels.len()]),
             started: Instant::now(),
             sentinels,
-            login,
-            tls,
+            asker: Asker { login, tls, longest: LONGEST, options: "--broker-sentinel" },
             masters: Mutex::new(masters),
         };
-        Managed { asks: Arc::new(asks), thread: Mutex::new(None) }
-    }
-
-    fn start(&self) -> io::Result<()> {
-        let mut started = lock(&self.thread);
-        if started.is_some() {
-            return Ok(());
-        }
-        // One that is woken twice asks once.
-        let (wake, woken) = sync_channel(1);
-        let (found, first) = sync_channel(1);
-        let asks = Arc::clone(&self.asks);
-        let follow = move || follow(&asks, &woken, &found);
-        thread::Builder::new().name("sentinels".into()).spawn(follow)?;
-        _ = first.recv_timeout(FIRST);
-        *started = Some(wake);
-        Ok(())
+        Managed { asks: Arc::new(asks), follower: Follower::default() }
     }
 }
 
 impl HubPlace for Managed {
     fn addresses(&self) -> Result<Vec<SocketAddr>, String> {
-        self.start().map_err(|error| format!("its Sentinels are not asked: no thread: {error}"))?;
+        let asks = Arc::clone(&self.asks);
+        let started = self.follower.start("sentinels", move |following| follow(&asks, &following));
+        started.map_err(|error| format!("its Sentinels are not asked: no thread: {error}"))?;
         let master =
             self.asks.known().ok_or("no majority of its Sentinels has given its master")?;
         Ok(vec![master])
@@ -118,10 +92,7 @@ impl HubPlace for Managed {
 
     fn is_lost(&self, was_up: bool) {
         lock(&self.asks.masters).want(was_up, Instant::now());
-        if let Some(wake) = &*lock(&self.thread) {
-            // If there is no room, it is woken already.
-            _ = wake.try_send(());
-        }
+        self.follower.wake();
     }
 
     fn metrics(&self) -> String {
@@ -130,12 +101,12 @@ impl HubPlace for Managed {
 }
 
 /// Asks the Sentinels for as long as the broker is used.
-fn follow(asks: &Asks, woken: &Receiver<()>, found: &SyncSender<()>) {
+fn follow(asks: &Asks, following: &Following) {
     asks.resolve(look_up);
     loop {
         let begun = Instant::now();
         asks.round();
-        _ = found.try_send(());
+        following.found();
         if lock(&asks.masters).are_in_doubt() {
             // Their names may have other addresses.
             asks.resolve(look_up);
@@ -146,10 +117,10 @@ fn follow(asks: &Asks, woken: &Receiver<()>, found: &SyncSender<()>) {
                 lock(&asks.masters).want(false, now);
             }
             let at = lock(&asks.masters).asks_at(now).min(begun + EVERY);
-            let Some(left) = at.checked_duration_since(now).filter(|left| !left.is_zero()) else {
+            if at <= now {
                 break;
-            };
-            if woken.recv_timeout(left) == Err(RecvTimeoutError::Disconnected) {
+            }
+            if !following.wait(at) {
                 return;
             }
         }
@@ -261,7 +232,7 @@ impl Asks {
         let mut why = "its name has no address".to_owned();
         let addresses = lock(&self.addresses)[sentinel].clone();
         for address in addresses {
-            match TcpStream::connect_timeout(&address, left(until)?.min(CONNECT)) {
+            match Asker::connect(&address, until) {
                 Ok(stream) => {
                     let mut reached = lock(reached);
                     if reached.contains(&address) {
@@ -271,32 +242,16 @@ impl Asks {
                     drop(reached);
                     return self.question(&stream, until);
                 }
-                Err(error) => why = error.to_string(),
+                Err(reason) => why = reason,
             }
         }
         Err(why)
     }
 
     fn question(&self, stream: &TcpStream, until: Instant) -> Result<Reported, String> {
-        let mut request = Vec::new();
-        let is_authenticated = self.login.write(&mut request);
         let question = [&b"SENTINEL"[..], b"GET-MASTER-ADDR-BY-NAME", self.master.as_bytes()];
-        write_command(question, &mut request);
-        let count = 1 + usize::from(is_authenticated);
-        let mut stream = Limited { stream, until };
-        let replies = match &self.tls {
-            None => exchange(&mut stream, &request, count),
-            Some(HubBrokerTls { config, name }) => {
-                let tls = ClientConnection::new(config(), name.clone());
-                let mut tls = tls.map_err(|error| failure_words(&error, true))?;
-                exchange(&mut rustls::Stream::new(&mut tls, &mut stream), &request, count)
-            }
-        }?;
-        match &replies[..] {
-            [login, _] if !login.starts_with(b"+") => Err(refused(login)),
-            [.., answer] => Ok(Reported::read(answer)),
-            [] => Err("it does not answer".to_owned()),
-        }
+        let replies = self.asker.ask(stream, until, &[&question])?;
+        Ok(Reported::read(&replies[0]))
     }
 }
 
@@ -309,106 +264,6 @@ impl Seen {
         self.answers = false;
         self.failures += 1;
     }
-}
-
-/// The addresses of a Sentinel; none if its name cannot be resolved.
-fn look_up(Server { host, port }: &Server) -> Vec<SocketAddr> {
-    (host.as_str(), *port).to_socket_addrs().into_iter().flatten().collect()
-}
-
-/// A connection on which all must be over by then, however slowly bytes come.
-struct Limited<'a> {
-    stream: &'a TcpStream,
-    until: Instant,
-}
-
-impl Limited<'_> {
-    fn left(&self) -> io::Result<Duration> {
-        left(self.until).map_err(|_| ErrorKind::TimedOut.into())
-    }
-}
-
-impl Read for Limited<'_> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.stream.set_read_timeout(Some(self.left()?))?;
-        self.stream.read(into)
-    }
-}
-
-impl Write for Limited<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.stream.set_write_timeout(Some(self.left()?))?;
-        self.stream.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// Sends requests, and reads this many replies.
-fn exchange(
-    stream: &mut (impl Read + Write),
-    request: &[u8],
-    count: usize,
-) -> Result<Vec<Vec<u8>>, String> {
-    stream.write_all(request).map_err(|error| failed(&error))?;
-    let (mut input, mut buffer) = (Vec::new(), [0; 1024]);
-    let (mut ends, mut replies) = (vec![0], Replies::default());
-    let mut scanned = 0;
-    while ends.len() <= count {
-        let found = replies.next(&input[scanned..]).map_err(|why| format!("not RESP: {why}"))?;
-        scanned += found.bytes;
-        if found.whole {
-            ends.push(scanned);
-            continue;
-        }
-        if input.len() > LONGEST {
-            return Err("its answer is too long".to_owned());
-        }
-        match stream.read(&mut buffer) {
-            Ok(0) => return Err("it has closed the connection".to_owned()),
-            Ok(read) => input.extend_from_slice(&buffer[..read]),
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(failed(&error)),
-        }
-    }
-    Ok(ends.windows(2).map(|ends| input[ends[0]..ends[1]].to_vec()).collect())
-}
-
-/// Why nothing can be read or written, for people.
-fn failed(error: &io::Error) -> String {
-    let tls = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
-    match (error.kind(), tls) {
-        (_, Some(error)) => failure_words(error, true),
-        (ErrorKind::WouldBlock | ErrorKind::TimedOut, None) => LATE.to_owned(),
-        (ErrorKind::UnexpectedEof, None) => "it has closed the connection".to_owned(),
-        (_, None) => error.to_string(),
-    }
-}
-
-const LATE: &str = "it did not answer in time";
-
-/// The time until then.
-fn left(until: Instant) -> Result<Duration, String> {
-    let left = until.saturating_duration_since(Instant::now());
-    if left.is_zero() { Err(LATE.to_owned()) } else { Ok(left) }
-}
-
-/// Why a Sentinel refuses a password. Only texts that do not repeat it are shown.
-fn refused(reply: &[u8]) -> String {
-    let text = String::from_utf8_lossy(reply);
-    let code = text.split([' ', '\r']).next().unwrap_or_default();
-    match code {
-        "-WRONGPASS" => "it refuses the password (--broker-sentinel-password-file)".to_owned(),
-        "-NOPERM" => "it permits the user nothing (--broker-sentinel-user)".to_owned(),
-        _ => "it does not accept a password: expected Redis or Valkey Sentinel".to_owned(),
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while holding the lock.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

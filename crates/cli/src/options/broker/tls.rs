@@ -1,4 +1,4 @@
-//! TLS with a broker, and with the Sentinels of it.
+//! TLS with a broker, and with its Sentinels or the other nodes of its cluster.
 
 use super::url::{BrokerUrl, Server, Target};
 use crate::options::{
@@ -35,8 +35,8 @@ impl TlsOptions<'_> {
         };
         ensure!(
             url.is_tls,
-            "--broker-ca has no use, because the broker is reached without TLS; write --broker rediss:// or \
-             rediss+sentinel://, or leave it out"
+            "--broker-ca has no use, because the broker is reached without TLS; write --broker rediss, or leave \
+             it out"
         );
         let name = self.name(&url.target)?;
         let pair = self.certificate.zip(self.key);
@@ -55,9 +55,9 @@ impl TlsOptions<'_> {
         let name = match (self.server_name, target) {
             (Some(name), _) => name,
             (None, Target::Server(Server { host, .. })) => host,
-            (None, Target::Sentinels(..)) => bail!(
-                "--broker rediss+sentinel:// needs --broker-server-name, the name in all certificates, because the \
-                 address of the master changes"
+            (None, Target::Sentinels(..) | Target::Cluster(_)) => bail!(
+                "--broker needs --broker-server-name, the name in all certificates, because the address of the master \
+                 changes"
             ),
         };
         ServerName::try_from(name.to_owned()).with_context(|| {

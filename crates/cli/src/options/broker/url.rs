@@ -6,12 +6,12 @@ use anyhow::{Context, bail, ensure};
 const PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26379;
 
-/// Maximum number of Sentinels. All are asked at once.
+/// Maximum number of Sentinels, which are all asked at once, and of nodes of a cluster.
 const MOST: usize = 32;
 
 /// What a URL may look like.
-const EXPECTED: &str = "expected redis://HOST:PORT, or redis+sentinel://HOST:PORT,HOST:PORT,HOST:PORT/MASTER, or for TLS \
-                        rediss:// or rediss+sentinel://";
+const EXPECTED: &str = "expected redis://HOST:PORT, or redis+sentinel://HOST:PORT,HOST:PORT,HOST:PORT/MASTER, or \
+                        redis+cluster://HOST:PORT,HOST:PORT,HOST:PORT, or for TLS the same with rediss";
 
 /// What starts or ends the part of a URL that may have a password.
 const SECRET: [char; 3] = ['@', '?', '#'];
@@ -38,6 +38,8 @@ pub enum Target {
     Server(Server),
     /// The master of this name, as most of these Sentinels know it.
     Sentinels(Vec<Server>, String),
+    /// The master of a slot of the cluster of these nodes.
+    Cluster(Vec<Server>),
 }
 
 impl BrokerUrl {
@@ -65,12 +67,18 @@ fn read(url: &str) -> anyhow::Result<BrokerUrl> {
             let hosts = rest.split('/').next().unwrap_or_default();
             ensure!(
                 !hosts.contains(','),
-                "several servers are possible only as Sentinels; write {scheme}+sentinel://{hosts}/MASTER"
+                "several servers are possible only as Sentinels or as nodes of a cluster; write \
+                 {scheme}+sentinel://{hosts}/MASTER or {scheme}+cluster://{hosts}"
             );
             ensure!(!rest.contains('/'), "channels are in no database, so the URL has no path");
             Target::Server(server(rest, PORT)?)
         }
         "redis+sentinel" | "rediss+sentinel" => sentinels(rest)?,
+        "redis+cluster" | "rediss+cluster" => {
+            let rest = rest.strip_suffix('/').unwrap_or(rest);
+            ensure!(!rest.contains('/'), "a cluster has no databases, so the URL has no path");
+            Target::Cluster(several(rest, PORT, "node")?)
+        }
         _ => bail!("another scheme"),
     };
     Ok(BrokerUrl { is_tls, target })
@@ -84,14 +92,18 @@ fn sentinels(rest: &str) -> anyhow::Result<Target> {
         !master.is_empty() && master.bytes().all(is_name),
         "the name of a master has only letters, digits, `.`, `-` and `_`"
     );
-    let all = all.split(',').map(|one| server(one, SENTINEL_PORT));
+    Ok(Target::Sentinels(several(all, SENTINEL_PORT, "Sentinel")?, master.to_owned()))
+}
+
+/// Parses servers that are separated by commas. A Sentinel has one vote, so none may be listed twice.
+fn several(text: &str, port: u16, kind: &str) -> anyhow::Result<Vec<Server>> {
+    let all = text.split(',').map(|one| server(one, port));
     let all = all.collect::<anyhow::Result<Vec<Server>>>()?;
-    ensure!(all.len() <= MOST, "at most {MOST} Sentinels are possible");
+    ensure!(all.len() <= MOST, "at most {MOST} are possible");
     for (place, one) in all.iter().enumerate() {
-        let is_first = !all[..place].contains(one);
-        ensure!(is_first, "the Sentinel {one} is listed twice; each has one vote");
+        ensure!(!all[..place].contains(one), "the {kind} {one} is listed twice");
     }
-    Ok(Target::Sentinels(all, master.to_owned()))
+    Ok(all)
 }
 
 fn server(text: &str, port: u16) -> anyhow::Result<Server> {
@@ -155,6 +167,20 @@ mod tests {
     }
 
     #[test]
+    fn a_url_names_nodes_of_a_cluster() {
+        for (rest, all) in [
+            ("a", vec![at("a", 6379)]),
+            ("a:1,[::1]:2,c/", vec![at("a", 1), at("::1", 2), at("c", 6379)]),
+        ] {
+            for (scheme, is_tls) in [("redis", false), ("rediss", true)] {
+                let target = Target::Cluster(all.clone());
+                let url = format!("{scheme}+cluster://{rest}");
+                assert_eq!(BrokerUrl::read(&url).unwrap(), BrokerUrl { is_tls, target });
+            }
+        }
+    }
+
+    #[test]
     fn wrong_urls_say_what_to_do() {
         for (url, why) in [
             ("localhost:6379", "it has no scheme"),
@@ -173,6 +199,10 @@ mod tests {
             ("redis+sentinel://a:1/b c", "the name of a master"),
             ("redis+sentinel://a:1,/m", "it has no host"),
             ("redis+sentinel://a,a:26379/m", "the Sentinel a:26379 is listed twice"),
+            ("redis+cluster://a:1/0", "no path"),
+            ("redis+cluster://a:1,", "it has no host"),
+            ("redis+cluster://a,a:6379", "the node a:6379 is listed twice"),
+            ("redis+cluster://:secret@a:1", "--broker-password-file"),
         ] {
             let error = format!("{:#}", BrokerUrl::read(url).unwrap_err());
             assert!(error.contains(why) && error.contains("redis://HOST:PORT"), "{error}");

@@ -1,12 +1,12 @@
 //! Three hubs, their broker, and 3,000 members, while the broker is killed and restarted, while it is stopped, and while
-//! Sentinels replace it.
+//! Sentinels or a cluster replace it.
 //!
 //! The load checks every delivery: exactly once, in one order for all members at all hubs; a loss must be announced
 //! by a gap. It continues after a wrong delivery, and the table shows its counts, and how they compare with those of
 //! the hubs. `it/hub/load_on_nodes` shows that each of these columns finds a lie.
 
 use crate::support::{
-    hubs::{Hubs, Outcome, Shape},
+    hubs::{HubCluster, Hubs, Outcome, Shape},
     shard::{client::Client, sentinel::Park},
 };
 use regatta_testkit::machine;
@@ -49,6 +49,18 @@ fn replaced(hubs: &mut Hubs<Park>) {
     hubs.deliver(100 * SHAPE.members);
 }
 
+fn killed_in_cluster(hubs: &mut Hubs<HubCluster>) {
+    hubs.broker.master().kill();
+    hubs.see_the_failover();
+    hubs.deliver(100 * SHAPE.members);
+}
+
+fn replaced_in_cluster(hubs: &mut Hubs<HubCluster>) {
+    hubs.broker.fail_over();
+    hubs.see_the_failover();
+    hubs.deliver(100 * SHAPE.members);
+}
+
 /// Runs a load, and prints its row. Returns what is wrong with it.
 fn row<B>(fault: &str, mut hubs: Hubs<B>, run: fn(&mut Hubs<B>)) -> Option<String> {
     let outcome = hubs.load(SHAPE, run);
@@ -77,6 +89,8 @@ fn every_loss_is_announced_and_the_order_is_one_whatever_the_broker_does() {
         row("stopped for 10 s", Hubs::start(), stopped),
         row("killed, and its replica follows", Hubs::start_at_sentinels(), killed_for_good),
         row("replaced by its replica", Hubs::start_at_sentinels(), replaced),
+        row("killed in a cluster", Hubs::start_in_cluster(), killed_in_cluster),
+        row("replaced in a cluster", Hubs::start_in_cluster(), replaced_in_cluster),
     ];
     assert_eq!(wrong.into_iter().flatten().collect::<Vec<_>>(), [""; 0]);
 }

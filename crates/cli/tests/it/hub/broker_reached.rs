@@ -15,6 +15,7 @@ use crate::{
         until,
     },
 };
+use regatta_testkit::port;
 use serde_json::json;
 use std::{
     fs,
@@ -196,6 +197,22 @@ fn a_server_without_tls_is_not_used_over_tls() {
     let says =
         ["may not speak TLS", "does not speak TLS", "closed the connection in the TLS handshake"];
     assert!(says.iter().any(|why| printed.contains(why)), "{printed}");
+}
+
+#[test]
+fn the_nodes_of_a_cluster_are_reached_over_tls() {
+    let ca = Ca::new("A");
+    let bus = port::free().to_string();
+    let more = ["--tls-cluster", "yes", "--cluster-enabled", "yes", "--cluster-port", &bus];
+    let options = [ca.node_options(&ca.sign("broker"), false), more.map(str::to_owned).into()];
+    let node = Node::start_tls(&options.concat());
+    let stream = TcpStream::connect(node.addr()).unwrap();
+    let mut operator = TlsClient::over(stream, &ca.client(Some(&ca.sign("operator"))));
+    assert_eq!(operator.say("CLUSTER ADDSLOTSRANGE 0 16383"), "+OK\r\n");
+    let named = ["--broker-server-name".to_owned(), "localhost".to_owned()];
+    let options = [trusting(&ca, None), named.into()].concat();
+    let (_server, operators) = joined_at("percore", &url("rediss+cluster", &node), &strs(&options));
+    assert_eq!(metric(operators, UP), 1);
 }
 
 #[test]

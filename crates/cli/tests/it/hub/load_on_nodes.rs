@@ -61,6 +61,20 @@ fn what_is_lost_with_a_failover_is_counted_apart() {
     }
 }
 
+#[test]
+#[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
+fn what_is_lost_with_a_failover_in_a_cluster_is_counted_apart() {
+    let _turn = machine::shared();
+    let shape = Shape { length: "15s", ..SHAPE };
+    let outcome = Hubs::start_in_cluster().load(shape, |hubs| {
+        hubs.broker.master().kill();
+        hubs.see_the_failover();
+        hubs.deliver(10 * SHAPE.members);
+    });
+    assert!(outcome.is_right(), "{outcome:?}");
+    assert!(outcome.gaps >= SHAPE.members && outcome.deliveries > 0, "{outcome:?}");
+}
+
 /// Each column of the table of the full tier that must be 0.
 #[test]
 #[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]

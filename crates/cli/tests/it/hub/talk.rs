@@ -1,9 +1,18 @@
 //! Members of several hubs that send all the time, and what was promised to them.
 
-use crate::support::hub::{Socket, hear, send};
+use crate::{
+    hub::broker::member,
+    support::{
+        Server,
+        hub::{Socket, hear, metric, send},
+        hubs::joined_at,
+        until,
+    },
+};
 use serde_json::{Value, json};
 use std::{
     collections::{HashMap, HashSet},
+    net::SocketAddr,
     sync::{
         Barrier,
         atomic::{AtomicBool, Ordering::SeqCst},
@@ -170,4 +179,36 @@ pub fn check_all(senders: &[Sender], gaps: usize) {
             check_losses(one, other);
         }
     }
+}
+
+const UP: &str = "regatta_hub_broker_up";
+const PUBLISHED: &str = "regatta_hub_broker_messages_total{outcome=\"published\"}";
+/// Hubs give members at most one gap a second because of other hubs; a little more than that.
+const GAPS_APART: Duration = Duration::from_millis(1200);
+
+/// Members of two hubs at the broker of this URL send all the time, while its master fails. `fails` returns once both
+/// hubs are at the new one. Returns the hubs.
+pub fn talk_during(url: &str, fails: impl FnOnce()) -> Vec<(Server, SocketAddr)> {
+    let hubs: Vec<_> = (0..2).map(|_| joined_at("percore", url, &[])).collect();
+    let mut senders: Vec<Sender> =
+        (0..4).map(|own| Sender::new(own, member(&hubs[own % 2].0, "/red"))).collect();
+    all_talk(&mut senders, || {
+        let published = || -> u64 { hubs.iter().map(|(_, page)| metric(*page, PUBLISHED)).sum() };
+        let talk = || {
+            let before = published();
+            until("they talk", || published() > before + 200);
+        };
+        talk();
+        fails();
+        until("they are up", || hubs.iter().all(|(_, page)| metric(*page, UP) == 1));
+        // The hub that was there first gives the gap for the arrival of the other one up to a second later.
+        let are_up = Instant::now();
+        until("all gaps have come", || are_up.elapsed() > GAPS_APART);
+        talk();
+    });
+    check_all(&senders, 1);
+    for one in &senders {
+        assert!(one.outcomes[0] > 20, "{:?}", one.outcomes);
+    }
+    hubs
 }

@@ -4,7 +4,7 @@ use crate::support::{
     Server,
     shard::{
         client,
-        cluster::{Cluster, id, slot},
+        cluster::{Cluster, migrate, replicate},
         nodes::Node,
         on_shard_models, proxy_to,
     },
@@ -88,35 +88,6 @@ fn keys_of_one_command_are_of_one_slot(model: &str) {
     assert_eq!(String::from_utf8_lossy(&subscriber.next().unwrap()), message);
 }
 
-/// Moves a slot key by key to a node, as `redis-cli --cluster reshard` does.
-pub(super) fn migrate(from: &Node, to: &Node, slot: u16, others: &[&Node]) {
-    let (source, target) = (id(from), id(to));
-    let ok = |node: &Node, line: String| assert_eq!(node.client().say(&line), "+OK\r\n", "{line}");
-    ok(to, format!("CLUSTER SETSLOT {slot} IMPORTING {source}"));
-    ok(from, format!("CLUSTER SETSLOT {slot} MIGRATING {target}"));
-    let address = to.addr();
-    loop {
-        let reply = from.client().say(&format!("CLUSTER GETKEYSINSLOT {slot} 1"));
-        let Some(key) = reply.lines().nth(2) else { break };
-        let line = format!("MIGRATE {} {} {key} 0 5000", address.ip(), address.port());
-        let reply = from.client().say(&line);
-        assert!(reply == "+OK\r\n" || reply == "+NOKEY\r\n", "{reply}");
-    }
-    for node in [to, from].iter().chain(others) {
-        ok(node, format!("CLUSTER SETSLOT {slot} NODE {target}"));
-    }
-    // Otherwise a node that learns of this late may contradict the next change.
-    let moved = format!("-MOVED {slot} {address}\r\n");
-    for node in [from].iter().chain(others) {
-        until("the node knows it", || node.client().say("GET {tag}") == moved);
-    }
-    until("the owner knows it", || node_serves(to));
-}
-
-fn node_serves(node: &Node) -> bool {
-    !node.client().say("GET {tag}").starts_with("-MOVED")
-}
-
 /// Stops the writers.
 struct Over<'a>(&'a AtomicBool);
 
@@ -133,7 +104,6 @@ fn a_slot_moves_while_clients_write(model: &str) {
     let cluster = Cluster::start(3, 1);
     let proxy = clustered(model, &cluster);
     let is_over = AtomicBool::new(false);
-    let number = slot(&mut cluster.masters[0].client(), "{tag}");
     let write = |name: usize| {
         let mut client = client(&proxy);
         let mut rounds = 0;
@@ -169,9 +139,9 @@ fn a_slot_moves_while_clients_write(model: &str) {
         let others: Vec<&Node> =
             cluster.masters.iter().filter(|node| node.addr() != from.addr()).collect();
         until("there are keys", || from.client().say("DBSIZE") != ":0\r\n");
-        migrate(from, to, number, &others);
-        migrate(to, from, number, &others);
-        migrate(from, to, number, &others);
+        migrate(from, to, "{tag}", &others);
+        migrate(to, from, "{tag}", &others);
+        migrate(from, to, "{tag}", &others);
         drop(over);
         writers.into_iter().for_each(|writer| writer.join().expect("no wrong answer"));
     });
@@ -185,11 +155,8 @@ fn a_failover_is_followed(model: &str) {
     let proxy = clustered(model, &cluster);
     let mut clients: Vec<_> = (0..4).map(|_| client(&proxy)).collect();
     let replica = &cluster.others[0];
-    let master = cluster.masters.iter().position(|node| node.addr() == cluster.master("a").addr());
-    let master = master.expect("a master");
-    let reply =
-        replica.client().say(&format!("CLUSTER REPLICATE {}", id(&cluster.masters[master])));
-    assert_eq!(reply, "+OK\r\n");
+    let master = cluster.place("a");
+    replicate(replica, &cluster.masters[master]);
     assert_eq!(clients[0].say("SET a 1"), "+OK\r\n");
     let mut direct = replica.client();
     assert_eq!(direct.say("READONLY"), "+OK\r\n");

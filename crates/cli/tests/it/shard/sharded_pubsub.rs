@@ -1,12 +1,12 @@
 //! Sharded publish/subscribe in front of a real Redis Cluster.
 
-use super::cluster::{clustered, migrate};
+use super::cluster::clustered;
 use crate::support::{
     Server,
     shard::{
         client,
         client::Client,
-        cluster::{Cluster, slot},
+        cluster::{Cluster, migrate},
         nodes::Node,
         on_shard_models, proxy_to,
     },
@@ -91,14 +91,13 @@ fn a_subscriber_whose_slot_moves_is_ended_with_the_reason(model: &str) {
         let mut subscriber = subscribed(&proxy);
         let mut other = client(&proxy);
         assert_eq!(other.say("SSUBSCRIBE other"), three("ssubscribe", "other", ":1\r\n"));
-        let number = slot(&mut cluster.masters[0].client(), "{tag}");
         let (mut from, mut to) = (cluster.master("{tag}"), &cluster.others[0]);
         if from.client().say("GET {tag}").starts_with("-MOVED") {
             (from, to) = (to, from);
         }
         let is_other = |node: &&Node| node.addr() != from.addr() && node.addr() != to.addr();
         let others: Vec<&Node> = cluster.masters.iter().filter(is_other).collect();
-        migrate(from, to, number, &others);
+        migrate(from, to, "{tag}", &others);
         let text = next(&mut subscriber);
         assert!(text.starts_with("-SHARDMOVED "), "{text}");
         assert!(text.ends_with("; messages may be missing, subscribe again\r\n"), "{text}");

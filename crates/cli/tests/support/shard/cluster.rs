@@ -49,9 +49,47 @@ impl Cluster {
 
     /// The master of the slot of a key, by the ranges at the start.
     pub fn master(&self, key: &str) -> &Node {
-        &self.masters
-            [usize::from(slot(&mut self.masters[0].client(), key)) * self.masters.len() / 16_384]
+        &self.masters[self.place(key)]
     }
+
+    /// Its place in `masters`.
+    pub fn place(&self, key: &str) -> usize {
+        usize::from(slot(&mut self.masters[0].client(), key)) * self.masters.len() / 16_384
+    }
+}
+
+/// Makes a node without slots a replica of a master.
+pub fn replicate(replica: &Node, master: &Node) {
+    let line = format!("CLUSTER REPLICATE {}", id(master));
+    assert_eq!(replica.client().say(&line), "+OK\r\n");
+    until("it is connected", || replica.client().say("ROLE").contains("connected"));
+}
+
+/// Moves the slot of a key to a node, key by key, as `redis-cli --cluster reshard` does. `others`: the other nodes.
+pub fn migrate(from: &Node, to: &Node, key: &str, others: &[&Node]) {
+    let (source, target) = (id(from), id(to));
+    let slot = slot(&mut from.client(), key);
+    let ok = |node: &Node, line: String| assert_eq!(node.client().say(&line), "+OK\r\n", "{line}");
+    ok(to, format!("CLUSTER SETSLOT {slot} IMPORTING {source}"));
+    ok(from, format!("CLUSTER SETSLOT {slot} MIGRATING {target}"));
+    let address = to.addr();
+    loop {
+        let reply = from.client().say(&format!("CLUSTER GETKEYSINSLOT {slot} 1"));
+        let Some(key) = reply.lines().nth(2) else { break };
+        let line = format!("MIGRATE {} {} {key} 0 5000", address.ip(), address.port());
+        let reply = from.client().say(&line);
+        assert!(reply == "+OK\r\n" || reply == "+NOKEY\r\n", "{reply}");
+    }
+    for node in [to, from].iter().chain(others) {
+        ok(node, format!("CLUSTER SETSLOT {slot} NODE {target}"));
+    }
+    // Otherwise a node that learns of this late may contradict the next change.
+    let get = format!("GET {key}");
+    let moved = format!("-MOVED {slot} {address}\r\n");
+    for node in [from].iter().chain(others) {
+        until("the node knows it", || node.client().say(&get) == moved);
+    }
+    until("the owner knows it", || !to.client().say(&get).starts_with("-MOVED"));
 }
 
 /// The slot of a key.

@@ -258,6 +258,16 @@ impl Topology {
         self.pause = if longer { (2 * self.pause).min(LONGEST_PAUSE) } else { PAUSE };
     }
 
+    /// Whether any node is known that can be asked.
+    pub(crate) fn has_candidates(&self) -> bool {
+        !(self.seeds.is_empty() && self.known.is_empty())
+    }
+
+    /// The last view that was adopted.
+    pub(crate) fn adopted(&self) -> Option<&View> {
+        self.adopted.as_ref()
+    }
+
     /// Why there is no view.
     pub(crate) fn why(&self) -> &str {
         &self.why

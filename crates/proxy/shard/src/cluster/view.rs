@@ -7,7 +7,7 @@
 use regatta_keyspace::map::{MAX_MASTERS, SLOTS};
 use regatta_proto::resp::Value;
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     net::{IpAddr, SocketAddr},
 };
 
@@ -16,6 +16,9 @@ const MAX_NODES: usize = 1024;
 
 /// Maximum length of the name of a node in the cluster, which has 40 digits, in bytes.
 const MAX_ID: usize = 64;
+
+/// Maximum length of an error of a node that is shown, in bytes.
+const MAX_ERROR: usize = 200;
 
 /// What a node reports of its cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,6 +34,8 @@ pub(crate) struct View {
     pub(crate) addresses: BTreeSet<SocketAddr>,
     /// Those of masters that work, according to the node: only they can be getting slots.
     pub(crate) masters: BTreeSet<SocketAddr>,
+    /// The configuration epochs by the names of nodes. A node that gets a slot has a higher one than all others.
+    pub(crate) epochs: BTreeMap<Vec<u8>, u64>,
 }
 
 /// Slots with their master.
@@ -52,7 +57,7 @@ impl View {
         let [info, slots, nodes] = replies;
         let (info, nodes) = (text(info, "INFO")?, text(nodes, "NODES")?);
         if let Some((Value::Error(text), _)) = Value::read(slots) {
-            return Err(text.escape_ascii().to_string());
+            return Err(shown(text));
         }
         let field = |name: &str| {
             let mut lines = info.split(|byte| *byte == b'\n');
@@ -93,12 +98,21 @@ impl View {
             return;
         }
         self.ids.insert(id.to_vec());
+        // After the flags: its master, two times, and the epoch.
+        let epoch = words.nth(3).and_then(|word| std::str::from_utf8(word).ok()?.parse().ok());
+        self.epochs.extend(epoch.map(|epoch| (id.to_vec(), epoch)));
         if let Some(address) = node_address(address, from).filter(|_| !has(b"noaddr")) {
             self.addresses.insert(address);
             if has(b"master") && !has(b"fail") {
                 self.masters.insert(address);
             }
         }
+    }
+
+    /// The address of the master of a slot, and its configuration epoch (0: not known).
+    pub(crate) fn master_of(&self, slot: u16) -> Option<(SocketAddr, u64)> {
+        let range = self.ranges.iter().find(|range| (range.first..=range.last).contains(&slot))?;
+        Some((range.address, self.epochs.get(&range.id).copied().unwrap_or(0)))
     }
 
     /// Whether this view is of the same cluster as an earlier one: it has at least half of the nodes of that one, or of its
@@ -116,9 +130,14 @@ impl View {
 fn text<'a>(reply: &'a [u8], of: &str) -> Result<&'a [u8], String> {
     match Value::read(reply) {
         Some((Value::Bulk(text), _)) => Ok(text),
-        Some((Value::Error(text), _)) => Err(text.escape_ascii().to_string()),
+        Some((Value::Error(text), _)) => Err(shown(text)),
         _ => Err(format!("its reply to CLUSTER {of} is malformed")),
     }
+}
+
+/// An error of a node, for people.
+fn shown(text: &[u8]) -> String {
+    text[..text.len().min(MAX_ERROR)].escape_ascii().to_string()
 }
 
 /// Reads an address of CLUSTER NODES: `IP:PORT@BUS,HOST`.
@@ -217,7 +236,7 @@ mod tests {
     }
 
     fn read(slots: &str) -> Result<View, String> {
-        let nodes = "a 10.0.0.1:7001@17001 myself,master -\nb ::1:7002@1,host slave a\nc :0@0 master,noaddr\n\
+        let nodes = "a 10.0.0.1:7001@17001 myself,master - 0 0 6 connected 0-99\nb ::1:7002@1,host slave a 0 1700000000000 5 connected\nc :0@0 master,noaddr\n\
                      d :7003@1 master,fail?\ne :7004@1 master,fail -\nf :7005@1 handshake -\ng :7006@1\n";
         let replies = [INFO.to_string(), slots.to_string(), bulk(nodes)].map(String::into_bytes);
         View::read(&replies, "10.0.0.9:1".parse().unwrap())
@@ -244,6 +263,13 @@ mod tests {
         let masters: Vec<String> = view.masters.iter().map(SocketAddr::to_string).collect();
         assert_eq!(masters, ["10.0.0.1:7001", "10.0.0.9:7003"], "without those that failed");
         assert_eq!(view.ids.iter().map(|id| &id[..]).collect::<Vec<_>>().concat(), b"abcde");
+        let epochs: Vec<_> = view.epochs.iter().map(|(id, epoch)| (id[0], *epoch)).collect();
+        assert_eq!(epochs, [(b'a', 6), (b'b', 5)]);
+        let master = |slot| view.master_of(slot).map(|(at, epoch)| (at.port(), epoch));
+        assert_eq!(
+            [0, 99, 100, 301].map(master),
+            [Some((7001, 6)), Some((7001, 6)), Some((7003, 0)), None]
+        );
     }
 
     #[test]
@@ -310,6 +336,7 @@ mod tests {
             View::read(&replies, from).unwrap_err()
         };
         assert_eq!(error("-ERR no cluster\r\n"), "ERR no cluster");
+        assert_eq!(error(&format!("-{}\r\n", "x".repeat(999))).len(), MAX_ERROR);
         assert!(error("$3\r\nx:1\r\n").contains("no epoch"));
         assert!(error(":1\r\n").contains("malformed"));
     }

@@ -21,6 +21,7 @@ fn view(epoch: u64, ranges: &[(u16, u16, u16)]) -> View {
         ids: nodes().map(|port| port.to_string().into_bytes()).collect(),
         addresses: nodes().map(at).collect(),
         masters: nodes().map(at).collect(),
+        ..View::default()
     }
 }
 

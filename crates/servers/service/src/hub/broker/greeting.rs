@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 /// Maximum length of a text of the broker that is shown to people, in bytes.
 const LONGEST_TEXT: usize = 200;
 /// The first words of errors of Redis and Valkey that do not repeat arguments.
-const HARMLESS: [&str; 9] = [
+const HARMLESS: [&str; 13] = [
     "WRONGPASS",
     "NOAUTH",
     "NOPERM",
@@ -18,21 +18,34 @@ const HARMLESS: [&str; 9] = [
     "MASTERDOWN",
     "READONLY",
     "BUSY",
+    "MOVED",
+    "ASK",
+    "TRYAGAIN",
+    "CLUSTERDOWN",
 ];
-const TOO_OLD: &str = "expected Redis from 6.0 on, or Valkey, which speak RESP3";
+const TOO_OLD: &str =
+    "expected Redis from 6.0 on (in a cluster from 7.0 on), or Valkey, which speak RESP3";
 
-/// Checks a reply to `HELLO`.
+/// Checks a reply to `HELLO`. `is_in_cluster`: the broker is a node of a cluster.
 ///
 /// # Errors
 /// Says why this server cannot be the broker.
-pub(super) fn greeted(reply: Value<'_>) -> Result<(), String> {
+pub(super) fn greeted(reply: Value<'_>, is_in_cluster: bool) -> Result<(), String> {
     if let Value::Error(text) = reply {
         return Err(shown(text));
     }
     match (field(reply, b"role"), field(reply, b"mode")) {
-        (Some(b"master"), Some(b"standalone")) => Ok(()),
-        (Some(_), Some(b"cluster" | b"sentinel")) => {
-            Err("expected a single server, not a cluster or a Sentinel".to_owned())
+        (Some(b"master"), Some(b"standalone")) if !is_in_cluster => Ok(()),
+        (Some(b"master"), Some(b"cluster")) if is_in_cluster => Ok(()),
+        (Some(_), Some(b"cluster")) if !is_in_cluster => Err(
+            "expected a single server, not a node of a cluster; for that, write --broker redis+cluster://"
+                .to_owned(),
+        ),
+        (Some(_), Some(b"standalone")) if is_in_cluster => Err(
+            "expected a node of a cluster; for a single server, write --broker redis://".to_owned(),
+        ),
+        (Some(_), Some(b"sentinel")) => {
+            Err("expected a server, not a Sentinel; write --broker redis+sentinel://".to_owned())
         }
         (Some(_), Some(_)) => {
             Err("expected a master: a replica does not pass messages on".to_owned())
@@ -85,6 +98,32 @@ mod tests {
         }
         assert!(shown(b"ERR unknown command 'HELLO'").contains("Redis from 6.0 on"));
         assert!(shown(b"OOM no memory").contains("OOM"));
+    }
+
+    #[test]
+    fn a_server_and_a_node_of_a_cluster_are_not_mixed_up() {
+        let hello = |mode: &str, role: &str| {
+            let (mode_size, role_size) = (mode.len(), role.len());
+            format!(
+                "%2\r\n$4\r\nmode\r\n${mode_size}\r\n{mode}\r\n$4\r\nrole\r\n${role_size}\r\n{role}\r\n"
+            )
+        };
+        for (mode, role, is_in_cluster, why) in [
+            ("standalone", "master", false, None),
+            ("cluster", "master", true, None),
+            ("cluster", "master", false, Some("redis+cluster://")),
+            ("standalone", "master", true, Some("a node of a cluster")),
+            ("standalone", "replica", false, Some("expected a master")),
+            ("cluster", "replica", true, Some("expected a master")),
+            ("sentinel", "sentinel", true, Some("redis+sentinel://")),
+            ("sentinel", "sentinel", false, Some("redis+sentinel://")),
+        ] {
+            let reply = hello(mode, role);
+            let (value, _) = Value::read(reply.as_bytes()).unwrap();
+            let greeted = greeted(value, is_in_cluster);
+            assert_eq!(greeted.is_ok(), why.is_none(), "{mode} {role}");
+            assert!(greeted.err().is_none_or(|text| text.contains(why.unwrap())), "{mode} {role}");
+        }
     }
 
     #[test]

@@ -32,6 +32,8 @@ pub struct Health {
     pub(super) received: Counter,
     /// Those that no hub of this version has published.
     pub(super) ignored: Counter,
+    /// Those that came again, or behind newer ones of the same hub.
+    pub(super) repeated: Counter,
     sent: Counter,
     not_sent: Counter,
     unknown: Counter,
@@ -141,6 +143,8 @@ impl Health {
         one("broker_received_total", "counter", help, of(&self.received));
         let help = "Messages of the broker that no hub of this version has published.";
         one("broker_ignored_total", "counter", help, of(&self.ignored));
+        let help = "Messages that came again or behind newer ones of the same hub, and were not delivered.";
+        one("broker_repeated_total", "counter", help, of(&self.repeated));
         let sent = [
             (label("outcome", "published"), of(&self.sent)),
             (label("outcome", "not_published"), of(&self.not_sent)),

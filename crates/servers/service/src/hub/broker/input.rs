@@ -81,7 +81,7 @@ fn read(bytes: &[u8]) -> Option<Heard<'_>> {
     let Value::Elements(b'>', count, rest) = value else { return Some(Heard::Reply(value)) };
     let (kind, taken) = Value::read(rest)?;
     Some(match kind {
-        Value::Bulk(b"message") if count == 3 => {
+        Value::Bulk(b"message" | b"smessage") if count == 3 => {
             let rest = &rest[taken..];
             let (channel, taken) = Value::read(rest)?;
             let (payload, _) = Value::read(&rest[taken..])?;
@@ -90,8 +90,8 @@ fn read(bytes: &[u8]) -> Option<Heard<'_>> {
             };
             Heard::Message { channel, payload }
         }
-        Value::Bulk(b"subscribe") => Heard::Subscribed,
-        Value::Bulk(b"unsubscribe") => Heard::Unsubscribed,
+        Value::Bulk(b"subscribe" | b"ssubscribe") => Heard::Subscribed,
+        Value::Bulk(b"unsubscribe" | b"sunsubscribe") => Heard::Unsubscribed,
         _ => Heard::Other,
     })
 }
@@ -141,6 +141,23 @@ mod tests {
         assert!(whole[3].starts_with("Reply(Error("));
         assert_eq!(whole[4..], ["Other", "Unsubscribed"]);
         (1..BYTES.len()).for_each(|cut| assert_eq!(all(cut).as_ref(), Ok(&whole), "{cut}"));
+    }
+
+    #[test]
+    fn pushes_of_sharded_channels_mean_the_same() {
+        let of = |bytes: &[u8]| {
+            let mut all = Vec::new();
+            let taken = Input::default().take(bytes, |heard| {
+                all.push(format!("{heard:?}"));
+                true
+            });
+            taken.map(|()| all)
+        };
+        let text = String::from_utf8(BYTES.to_vec()).unwrap();
+        let text = text.replace("$9\r\nsub", "$10\r\nssub").replace("$7\r\nmess", "$8\r\nsmess");
+        let text = text.replace("$11\r\nunsub", "$12\r\nsunsub");
+        assert_ne!(text.as_bytes(), BYTES);
+        assert_eq!(of(text.as_bytes()), of(BYTES));
     }
 
     #[test]

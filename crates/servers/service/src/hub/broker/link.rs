@@ -14,6 +14,7 @@ use super::{
     greeting::{greeted, shown},
     input::{Heard, Input},
     moves::Moves,
+    newest::Newest,
     partition::Channels,
     queue::Queue,
     sent::{Inconsistent, SILENCE, Sent},
@@ -66,6 +67,7 @@ pub(super) struct Link {
     /// The addresses that are tried.
     attempt: Attempt,
     moves: Moves,
+    newest: Newest,
     /// Attempts since it was up, for the pause before the next one.
     attempts: u32,
     /// Random numbers for the pauses.
@@ -106,7 +108,7 @@ impl Link {
     /// Creates one that connects at its first [tick](Uplink::tick).
     pub(super) fn new(broker: Arc<Broker>, live: Arc<Live>, census: Arc<Census>) -> Link {
         Link {
-            channels: Channels::new(&broker.prefix, broker.node),
+            channels: Channels::new(&broker.prefix, broker.node, broker.is_in_cluster),
             random: broker.node | 1,
             broker,
             live,
@@ -121,6 +123,7 @@ impl Link {
             up_at: Instant::now(),
             attempt: Attempt::default(),
             moves: Moves::default(),
+            newest: Newest::default(),
             attempts: 0,
             shown: String::new(),
         }
@@ -199,8 +202,10 @@ impl Link {
 
     fn subscribe(&mut self, until: Instant, turn: &mut Turn<'_>) {
         self.state = State::Subscribing(until, 0);
-        let args: Vec<&[u8]> =
-            [&b"SUBSCRIBE"[..]].into_iter().chain(self.channels.all().map(str::as_bytes)).collect();
+        let args: Vec<&[u8]> = [self.channels.subscribe]
+            .into_iter()
+            .chain(self.channels.all().map(str::as_bytes))
+            .collect();
         write_command(args, turn.out);
     }
 
@@ -234,7 +239,7 @@ impl Link {
             Note::Beat => &self.channels.beat,
             Note::Moved => &self.channels.moved,
         };
-        write_command([b"PUBLISH", channel.as_bytes(), text.as_bytes()], turn.out);
+        write_command([self.channels.publish, channel.as_bytes(), text.as_bytes()], turn.out);
         self.sent.add(None, turn.now.instant);
     }
 
@@ -268,13 +273,13 @@ impl Link {
                 Ok(())
             }
             (State::Greeting(until), Heard::Reply(reply)) => {
-                greeted(reply)?;
+                greeted(reply, self.broker.is_in_cluster)?;
                 self.subscribe(until, turn);
                 Ok(())
             }
             (State::Proving(_) | State::Up(_), Heard::Reply(reply @ Value::Elements(b'%', ..))) => {
                 self.asked = self.asked.checked_sub(1).ok_or("it answers what was not asked")?;
-                greeted(reply)
+                greeted(reply, self.broker.is_in_cluster)
             }
             (State::Proving(_) | State::Up(_), Heard::Reply(reply)) => self.answered(reply, turn),
             (_, Heard::Reply(Value::Error(text))) => Err(shown(text)),
@@ -327,6 +332,10 @@ impl Link {
         } else {
             None
         };
+        if self.broker.is_in_cluster && !self.newest.is_newer(node, number) {
+            self.broker.health.repeated.add(1);
+            return Ok(());
+        }
         let room = RoomName::of(room);
         // A member is counted before it joins its room, so one that is not counted gets what follows.
         if self.census.has_members(&room) {
@@ -418,7 +427,8 @@ impl Link {
             payload,
         };
         let channel = self.channels.of(room.as_str());
-        turn.out.extend_from_slice(b"*3\r\n$7\r\nPUBLISH\r\n");
+        turn.out.extend_from_slice(b"*3\r\n");
+        write_bulk(self.channels.publish, turn.out);
         write_bulk(channel.as_bytes(), turn.out);
         turn.out.push(b'$');
         turn.out.extend_from_slice(itoa::Buffer::new().format(message.len()).as_bytes());

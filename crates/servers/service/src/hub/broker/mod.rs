@@ -3,7 +3,8 @@
 //! A message is published there, and delivered to all members of its room on all hubs when it comes back, also to its
 //! sender. So the order of a room is that of one channel of the broker, and it is the same on all hubs. `link` is the
 //! connection, `tls` what may be around it, `attempt` which addresses are tried for it, `moves` what
-//! follows from another server, `sent` what was published and has not come back, `queue` what waits
+//! follows from another server, `sent` what was published and has not come back, `newest` the
+//! newest message of each hub, `queue` what waits
 //! until that is less, and `window` how much it may be; `settings` and `health` are shared with the rest of the hub.
 
 mod attempt;
@@ -13,6 +14,7 @@ mod health;
 mod input;
 mod link;
 mod moves;
+mod newest;
 mod partition;
 mod queue;
 mod sent;

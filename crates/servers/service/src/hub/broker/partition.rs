@@ -1,4 +1,8 @@
 //! The channels of the broker: each room is in one of 128 partitions, and each partition has a channel.
+//!
+//! In a Redis Cluster they are channels of sharded publish/subscribe (Redis 7.0), whose names have the prefix as their
+//! hash tag. So all are in one slot, and its master is the broker: a channel of the cluster as a whole has another order on
+//! each node.
 
 /// The number of partitions. All hubs at one broker must agree on it.
 pub(super) const PARTITIONS: usize = 128;
@@ -12,9 +16,11 @@ pub(super) fn partition(room: &str) -> usize {
     (hash % PARTITIONS as u64) as usize
 }
 
-/// The names of the channels of a hub.
+/// The names of the channels of a hub, and the commands for them.
 #[derive(Debug)]
 pub(super) struct Channels {
+    pub(super) subscribe: &'static [u8],
+    pub(super) publish: &'static [u8],
     partitions: Vec<Box<str>>,
     /// The one in which only this hub publishes: its heartbeat.
     pub(super) beat: Box<str>,
@@ -24,9 +30,12 @@ pub(super) struct Channels {
 
 impl Channels {
     /// Those with this prefix, of the hub with this number.
-    pub(super) fn new(prefix: &str, node: u64) -> Channels {
+    pub(super) fn new(prefix: &str, node: u64, is_in_cluster: bool) -> Channels {
+        let prefix = if is_in_cluster { format!("{{{prefix}}}") } else { prefix.to_owned() };
         let name = |partition| format!("{prefix}:room:{partition}").into();
         Channels {
+            subscribe: if is_in_cluster { b"SSUBSCRIBE" } else { b"SUBSCRIBE" },
+            publish: if is_in_cluster { b"SPUBLISH" } else { b"PUBLISH" },
             partitions: (0..PARTITIONS).map(name).collect(),
             beat: format!("{prefix}:beat:{node:016x}").into(),
             moved: format!("{prefix}:moved").into(),
@@ -64,10 +73,14 @@ mod tests {
 
     #[test]
     fn no_two_channels_are_the_same() {
-        let (one, other) = (Channels::new("a", 1), Channels::new("a", 2));
+        let (one, other) = (Channels::new("a", 1, false), Channels::new("a", 2, false));
         let all: BTreeSet<&str> = one.all().chain([&*other.beat]).collect();
         assert_eq!(all.len(), Channels::COUNT + 1);
         assert!(one.all().any(|channel| channel == one.of("chat")));
         assert_eq!(&*one.beat, "a:beat:0000000000000001");
+        assert_eq!((one.subscribe, one.publish), (&b"SUBSCRIBE"[..], &b"PUBLISH"[..]));
+        let sharded = Channels::new("a", 1, true);
+        assert!(sharded.all().all(|channel| channel.starts_with("{a}:")), "all are in one slot");
+        assert_eq!((sharded.subscribe, sharded.publish), (&b"SSUBSCRIBE"[..], &b"SPUBLISH"[..]));
     }
 }

@@ -19,6 +19,8 @@ pub struct Broker {
     pub tls: Option<BrokerTls>,
     /// The start of all channels. Hubs with the same prefix have the same rooms.
     pub prefix: String,
+    /// It is the master of a slot of a Redis Cluster: that of the key `{prefix}`, in which all channels are.
+    pub is_in_cluster: bool,
     /// A random number that no other hub at this broker has. It is in the name of a channel.
     pub node: u64,
     /// Another one, which is in no name: the hub knows its own messages and heartbeats by it.

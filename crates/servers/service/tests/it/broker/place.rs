@@ -59,6 +59,7 @@ fn broker(name: &str, place: impl Place + 'static) -> Broker {
         password: None,
         tls: None,
         prefix: "x".to_owned(),
+        is_in_cluster: false,
         node: 1,
         secret: 2,
         health: Arc::default(),

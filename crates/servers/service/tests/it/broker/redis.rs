@@ -25,6 +25,8 @@ pub struct Redis {
     pub times: BTreeMap<String, Instant>,
     pub now: Option<Instant>,
     pub is_replica: bool,
+    /// A node of a cluster, at which hubs use sharded channels.
+    is_in_cluster: bool,
     /// Whether a message comes back before its reply, as Redis 6 does it.
     pushes_first: bool,
 }
@@ -32,6 +34,11 @@ pub struct Redis {
 impl Redis {
     pub fn new(pushes_first: bool) -> Redis {
         Redis { pushes_first, ..Redis::default() }
+    }
+
+    /// A node of a cluster.
+    pub fn in_cluster() -> Redis {
+        Redis { is_in_cluster: true, ..Redis::default() }
     }
 
     pub fn accepts(&mut self, client: usize) {
@@ -66,21 +73,28 @@ impl Redis {
         match &*command[0] {
             b"HELLO" => {
                 one.output.extend_from_slice(
-                    b"%4\r\n$6\r\nserver\r\n$5\r\nredis\r\n$5\r\nproto\r\n:3\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n\
-                      $4\r\nrole\r\n",
+                    b"%4\r\n$6\r\nserver\r\n$5\r\nredis\r\n$5\r\nproto\r\n:3\r\n$4\r\nmode\r\n",
                 );
+                let mode: &[u8] = if self.is_in_cluster {
+                    b"$7\r\ncluster\r\n"
+                } else {
+                    b"$10\r\nstandalone\r\n"
+                };
+                one.output.extend_from_slice(mode);
+                one.output.extend_from_slice(b"$4\r\nrole\r\n");
                 let role: &[u8] =
                     if self.is_replica { b"$7\r\nreplica\r\n" } else { b"$6\r\nmaster\r\n" };
                 one.output.extend_from_slice(role);
             }
-            b"SUBSCRIBE" => {
+            b"SUBSCRIBE" | b"SSUBSCRIBE" => {
+                let kind = command[0].to_ascii_lowercase();
                 for channel in &command[1..] {
                     one.channels.insert(channel.clone());
-                    push(&mut one.output, &[b"subscribe", channel]);
+                    push(&mut one.output, &[&kind, channel]);
                     one.output.extend(format!(":{}\r\n", one.channels.len()).into_bytes());
                 }
             }
-            b"PUBLISH" => self.publishes(client, &command[1], &command[2]),
+            b"PUBLISH" | b"SPUBLISH" => self.publishes(client, &command[1], &command[2]),
             other => panic!("{}", other.escape_ascii()),
         }
     }
@@ -94,6 +108,7 @@ impl Redis {
             self.times.extend(self.now.map(|now| (payload.clone(), now)));
             self.log.entry(room).or_default().push(payload);
         }
+        let kind: &[u8] = if self.is_in_cluster { b"smessage" } else { b"message" };
         let receivers = self.clients.values().filter(|one| one.channels.contains(channel)).count();
         let reply = format!(":{receivers}\r\n").into_bytes();
         for (number, one) in &mut self.clients {
@@ -102,7 +117,7 @@ impl Redis {
                 one.output.extend_from_slice(&reply);
             }
             if one.channels.contains(channel) {
-                push(&mut one.output, &[b"message", channel, message]);
+                push(&mut one.output, &[kind, channel, message]);
             }
             if is_own && self.pushes_first {
                 one.output.extend_from_slice(&reply);

@@ -91,6 +91,7 @@ fn node(number: u64, master: usize, fault: Fault, now: Now) -> Node {
         password: None,
         tls: None,
         prefix: "x".to_owned(),
+        is_in_cluster: false,
         node: number,
         secret: number ^ 0x5555_5555,
         health: Arc::default(),
