@@ -4,6 +4,7 @@ mod access;
 mod api;
 mod begun;
 mod broker;
+mod broker_history;
 mod broker_mended;
 mod broker_reached;
 mod broker_sentinels;
