@@ -280,7 +280,10 @@ impl Link {
                     None => Err("it answers what was not asked".to_owned()),
                     Some(Asked::Role) => greeted(reply),
                     Some(Asked::Publish(room)) => self.answered(reply, room.as_ref(), turn),
-                    Some(asked) => self.keeper.answered(asked, reply, turn),
+                    Some(asked) => {
+                        self.keeper.answered(asked, reply, turn);
+                        Ok(())
+                    }
                 }
             }
             (_, Heard::Reply(Value::Error(text))) => Err(shown(text)),
@@ -308,7 +311,9 @@ impl Link {
         let ticket = self.sent.answered(refusal.is_some()).map_err(inconsistent)?;
         let (outcome, why) = match refusal {
             None => {
-                self.keeper.hears(now);
+                if room.is_some() {
+                    self.keeper.hears(now);
+                }
                 (RemoteOutcome::NotSent, Ok(()))
             }
             Some((Some(outcome), _)) => (outcome, Ok(())),

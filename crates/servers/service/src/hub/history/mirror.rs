@@ -18,9 +18,20 @@ use std::{
 /// How long older messages are not fetched again after there was no memory for them.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// So many times the connection may be lost during a fetch. Then what is missing is given up: it may be a message that is
-/// longer than what the broker holds back for a connection (`client-output-buffer-limit`).
-const MOST_LOST: u32 = 2;
+/// A copy that does not come nearer to its original in so many fetches gives up what it lacks.
+const FETCHES: u32 = 16;
+
+/// Whether a fetch is worth it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Trust {
+    #[default]
+    Full,
+    /// The connection was lost during it, so it is the only one next time.
+    Alone,
+    /// And it was lost again: there may be a message that is longer than what the broker holds back for a connection
+    /// (`client-output-buffer-limit`). Or messages come as fast as they are fetched.
+    None,
+}
 
 /// What a copy knows of its original.
 #[derive(Debug, Default)]
@@ -34,8 +45,11 @@ pub(super) struct Mirror {
     /// Messages before this one cannot be had; until this time, if there was no memory for them.
     floor: u64,
     floor_until: Option<Instant>,
-    /// How often in turn the connection was lost during a fetch: behind its newest message, and before its oldest one.
-    lost: [u32; 2],
+    /// Fetches behind its newest message, and before its oldest one.
+    trust: [Trust; 2],
+    /// Fetches in turn after which it lacked messages, and how many it lacked after the first one of [`FETCHES`].
+    fetches: u32,
+    lacks: u64,
 }
 
 /// What the broker says of the history of a room.
@@ -185,18 +199,21 @@ impl RoomHistory {
         self.lock().mirror.as_ref().is_some_and(|mirror| mirror.link == link)
     }
 
-    /// The connection was lost during a fetch of this span.
-    pub fn lost(&self, span: Span) {
+    /// The connection was lost during a fetch of this span. `is_alone`: there was no other fetch.
+    pub fn lost(&self, span: Span, is_alone: bool) {
         if let (Some(mirror), Some(kind)) = (self.lock().mirror.as_mut(), span.kind()) {
-            mirror.lost[kind] += 1;
+            mirror.trust[kind] = if is_alone { Trust::None } else { Trust::Alone };
         }
     }
 
-    /// This span, or that it is given up.
-    pub fn tries(&self, span: Span) -> Span {
+    /// This span, or that it is given up; and whether there must be no other fetch.
+    pub fn tries(&self, span: Span) -> (Span, bool) {
         let inside = self.lock();
-        let lost = inside.mirror.as_ref().zip(span.kind()).map(|(mirror, kind)| mirror.lost[kind]);
-        if lost.is_some_and(|lost| lost >= MOST_LOST) { Span::Skip } else { span }
+        let trust = inside.mirror.as_ref().zip(span.kind()).map(|(one, kind)| one.trust[kind]);
+        match trust.unwrap_or_default() {
+            Trust::None => (Span::Skip, false),
+            trust => (span, trust == Trust::Alone),
+        }
     }
 
     /// The broker has answered a question for a span. `messages`: those of it, in its direction.
@@ -209,7 +226,7 @@ impl RoomHistory {
     ) -> Learned {
         let Some(mut inside) = self.mirror() else { return Learned::Nothing };
         if let (Some(mirror), Some(kind)) = (inside.mirror.as_mut(), span.kind()) {
-            mirror.lost[kind] = 0;
+            mirror.trust[kind] = Trust::Full;
         }
         let (epoch, top) = (inside.epoch, inside.log.top());
         let is_known = inside.mirror.as_ref().is_some_and(|mirror| mirror.is_known);
@@ -231,9 +248,25 @@ impl RoomHistory {
             let is_all = seen.is_all && span != Span::Nothing;
             inside.follows((seen, messages), is_all, now);
         }
-        let is_current = inside.log.top() >= seen.top;
-        inside.is_at(if is_current { link } else { 0 });
+        let lacks = seen.top.saturating_sub(inside.log.top());
+        inside.is_at(if lacks == 0 { link } else { 0 });
+        if let Some(mirror) = &mut inside.mirror {
+            mirror.has_fetched(lacks);
+        }
         if inside.log.top() == top { Learned::Nothing } else { Learned::News }
+    }
+}
+
+impl Mirror {
+    /// So many messages it lacks after a fetch.
+    fn has_fetched(&mut self, lacks: u64) {
+        self.fetches = if lacks == 0 { 0 } else { self.fetches + 1 };
+        if self.fetches % FETCHES == 1 {
+            if self.fetches > 1 && lacks >= self.lacks {
+                self.trust[0] = Trust::None;
+            }
+            self.lacks = lacks;
+        }
     }
 }
 
@@ -262,7 +295,7 @@ impl Inside {
         }
         let oldest = self.log.oldest();
         if let Some(mirror) = &mut self.mirror {
-            (mirror.floor, mirror.floor_until, mirror.lost) = (oldest, None, [0; 2]);
+            (mirror.floor, mirror.floor_until, mirror.trust) = (oldest, None, Default::default());
         }
     }
 
@@ -436,6 +469,25 @@ mod tests {
         assert_eq!((copy.missing(behind(60)), copy.missing(behind(50))), (None, None));
         let extent = copy.history.extent(copy.now);
         assert_eq!((extent.oldest, extent.top), (61, 60));
+    }
+
+    #[test]
+    fn a_copy_that_never_catches_up_gives_up_what_it_lacks() {
+        // For each message that is fetched there is a new one, or for each second one.
+        for (of, is_given_up) in [(2, false), (1, true)] {
+            let copy = Copy::new(1 << 24);
+            copy.history.doubts();
+            for n in 0..=u64::from(FETCHES) {
+                let span = Span::From(51 + n);
+                assert_eq!(copy.history.tries(span), (span, false));
+                copy.learns(span, seen(150 + n / of, false), [51 + n]);
+            }
+            let next = Span::From(52 + u64::from(FETCHES));
+            assert_eq!(copy.history.tries(next).0 == Span::Skip, is_given_up);
+            copy.learns(Span::Skip, seen(500, true), []);
+            assert_eq!(copy.missing(behind(500)), None);
+            assert_eq!(copy.history.tries(next), (next, false));
+        }
     }
 
     #[test]

@@ -145,6 +145,11 @@ impl Histories {
         Some(history)
     }
 
+    /// A copy of the history of a room that has none here.
+    pub fn apart(&self, limits: HistoryLimits) -> Arc<RoomHistory> {
+        Arc::new(RoomHistory::mirroring(limits, &self.share))
+    }
+
     /// The history of a room, if it has one now.
     pub fn kept(&self, room: &RoomName) -> Option<Arc<RoomHistory>> {
         self.lock().all.get(room).map(|entry| Arc::clone(&entry.history))
@@ -167,11 +172,11 @@ impl Histories {
     ) -> Arc<RoomHistory> {
         self.is_used.store(true, Relaxed);
         rooms.number += 1;
-        let history = Arc::new(if self.are_mirrors {
-            RoomHistory::mirroring(limits, &self.share)
+        let history = if self.are_mirrors {
+            self.apart(limits)
         } else {
-            RoomHistory::new(self.epoch(rooms), limits, &self.share)
-        });
+            Arc::new(RoomHistory::new(self.epoch(rooms), limits, &self.share))
+        };
         let look = (now + limits.time, rooms.number);
         let entry = Entry { history: Arc::clone(&history), look, idle: None, was_idle: false };
         rooms.all.insert(room.clone(), entry);

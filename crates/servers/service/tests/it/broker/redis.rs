@@ -176,7 +176,7 @@ impl Redis {
             Answer::Refused(why) => output.extend(format!("-{why}\r\n").into_bytes()),
             Answer::Published(message) => self.publishes(client, &command[6], &message),
             Answer::Reign(parts) => {
-                output.extend_from_slice(b"*2\r\n");
+                output.extend_from_slice(b"*3\r\n");
                 parts.iter().for_each(|part| bulk(part.as_bytes(), output));
             }
             Answer::Seen(epoch, top, is_all, messages) => {

@@ -49,8 +49,8 @@ pub enum Answer {
     Refused(&'static str),
     /// This text is published in the channel.
     Published(Vec<u8>),
-    /// Which reign it is, and the run of the server.
-    Reign([String; 2]),
+    /// Which reign it is, the run of the server, and why it refuses to write.
+    Reign([String; 3]),
     /// The epoch, the newest message, whether there are no more messages, and messages.
     Seen(String, u64, bool, Vec<(u64, Vec<u8>)>),
 }
@@ -107,12 +107,10 @@ impl Stored {
     }
 
     pub fn beats(&mut self, process: &Process, next: &str, left: Option<Left<'_>>) -> Answer {
-        match self.reign(process, next, left) {
-            Some(name) if !process.refuses && !process.is_replica => {
-                Answer::Reign([name, process.run.to_string()])
-            }
-            _ => REFUSED,
-        }
+        let name = self.reign(process, next, left).unwrap_or_default();
+        let refuses = process.refuses || process.is_replica;
+        let refusal = if refuses { "MISCONF it cannot save" } else { "" };
+        Answer::Reign([name, process.run.to_string(), refusal.to_owned()])
     }
 
     pub fn publishes(

@@ -1,10 +1,11 @@
 -- What is known of the history of a room, and some of its messages, by their order: at most 128, and no more once they have
 -- 256 KiB. KEYS: as of the script that publishes. ARGV: a name for a new epoch or reign, number of messages kept, how long
 -- (s), whether the epoch ends (1), direction (+, - or none), the first message and the last.
-local known = redis.call('HMGET', KEYS[2], 'epoch', 'reign', 'top')
-local now = reign(KEYS[1], ARGV[1])
+local known, now = read(KEYS[2]), reign(KEYS[1], ARGV[1])
 local epoch, top = known[1], known[3]
 if not epoch then
+  -- It must not stay for ever.
+  if not may('EXPIRE', KEYS[2], '1') then return redis.error_reply('NOPERM it must expire') end
   epoch, top = ARGV[1], '0'
   redis.call('DEL', KEYS[3])
   redis.call('HSET', KEYS[2], 'epoch', epoch, 'reign', now, 'top', top, 'kept', ARGV[2], 'ttl', ARGV[3])
@@ -13,7 +14,7 @@ elseif known[2] ~= now or ARGV[4] == '1' then
   redis.call('HSET', KEYS[2], 'epoch', epoch, 'reign', now)
 end
 -- Without a message it is soon forgotten. A server that refuses to write may still be read.
-redis.pcall('EXPIRE', KEYS[2], top == '0' and 60 or ARGV[3] + 7200)
+redis.pcall('EXPIRE', KEYS[2], top == '0' and 300 or ARGV[3] + 7200)
 local found = {epoch, top, 1}
 local at, bytes, step = tonumber(ARGV[6]), 0, ARGV[5] == '-' and -1 or 1
 local command = step == 1 and 'XRANGE' or 'XREVRANGE'

@@ -2,18 +2,19 @@
 //! of its members' rooms ([`mirror`](crate::hub::history)), which follow the subscription.
 //!
 //! `scripts` are what the broker runs, `header` is what it puts before a message, and `fetches` says what is fetched, and
-//! who waits for it.
+//! who waits for it. `round` spreads what is done for all rooms.
 //!
 //! A place is an offset and an epoch. All epochs end when a *reign* ends: a time in which no message is lost that hubs have
 //! heard. It ends when the server is another process or was a replica, because it may then lack the end of what was
 //! published, and give an offset again. It also ends when a hub comes from another server at which it has heard messages
 //! since the reign began: the hubs here have not got them.
 //!
-//! With each heartbeat the hub tries whether it may keep histories. Only this concerns its health; what the broker
-//! refuses for one room concerns that room.
+//! With each heartbeat the hub learns which reign it is, and tries whether it may keep histories. Only this concerns its
+//! health; what the broker refuses for one room concerns that room.
 
 mod fetches;
 mod header;
+mod round;
 mod scripts;
 
 pub(super) use header::Placed;
@@ -25,10 +26,11 @@ use crate::hub::{
     history::{Asker, Heard, HistoryLimits, Learned, Position, RoomHistory},
     live::Live,
 };
-use fetches::{Due, Fetches, Question};
+use fetches::{Cause, Due, Fetches, Question};
 use regatta_engine::{RemoteOutcome, RoomName, Ticket, UplinkAct, UplinkTurn};
 use regatta_proto::resp::{Value, write_command};
-use scripts::{Beat, Scripts, read_reign, read_seen, refusal, reign};
+use round::Round;
+use scripts::{Beat, Beaten, Scripts, read_beaten, read_seen, refusal, reign};
 use std::{
     collections::{BTreeSet, VecDeque},
     mem,
@@ -38,11 +40,11 @@ use std::{
 
 /// Bytes of output from which on no further fetch is asked for.
 const MOST_OUT: usize = 48 << 10;
-/// How often the broker is asked for each history with members, so that it does not drop what is known of it. It keeps
-/// that for two hours more than the messages.
-const EVERY: Duration = Duration::from_secs(3_600);
-/// The same for rooms in which nothing was published. What is known of these it keeps for a minute.
-const UNUSED_EVERY: Duration = Duration::from_secs(10);
+/// With how many heartbeats the broker is asked for all histories with members, so that it does not drop what is known of
+/// them. It keeps that for two hours more than the messages.
+const BEATS: usize = 3_600;
+/// The same for rooms in which nothing was published. What is known of these it keeps for five minutes.
+const UNUSED_BEATS: usize = 60;
 /// Minimum time between two lines about what it refuses for rooms.
 const APART: Duration = Duration::from_secs(60);
 
@@ -55,8 +57,8 @@ pub(super) enum Asked {
     Role,
     /// To know a script.
     Script,
-    /// Which reign it is, and whether this hub may keep histories.
-    Beat,
+    /// Which reign it is, and whether this hub may keep histories. This was the number of holes.
+    Beat(u64),
     /// Whether another hub keeps some. This hub had published so many messages without a place.
     OthersKeep(u64),
     /// To publish a heartbeat or a message; or a message of this room by a script.
@@ -79,12 +81,12 @@ pub(super) struct Keeper {
     link: u64,
     /// The reign, as far as this hub knows.
     reign: String,
-    /// The run of the connected server, once it has said it.
+    /// The run of the connected server, once that has ended the reign if it must end.
     here: Option<String>,
-    /// When the hub has heard its last message of the connected server.
-    heard_at: Option<Instant>,
-    /// The same of the server before: empty if that has not said its run.
-    left: Option<(String, Instant)>,
+    /// The run of the server at which the hub has heard its last message, and when; empty: it is not known.
+    last: Option<(String, Instant)>,
+    /// How often messages were missing in histories of the connected server.
+    holes: u64,
     /// Messages that it has published without a place; and those of them that are certainly in no room with a history.
     unplaced: u64,
     harmless: u64,
@@ -94,11 +96,12 @@ pub(super) struct Keeper {
     not_loaded: Option<String>,
     /// Another hub keeps histories; `None`: the broker does not say.
     others_keep: Option<bool>,
-    /// When the histories are looked at next.
-    looks_at: Option<Instant>,
-    /// Rooms in which nothing was published, and when they are looked at next.
+    /// The connection is up.
+    is_up: bool,
+    /// Rooms in which nothing was published.
     unused: BTreeSet<RoomName>,
-    looks_at_unused: Instant,
+    /// The looks at all rooms, and at these.
+    rounds: [Round; 2],
     has_noted_limits: bool,
     has_noted_hole: bool,
     /// When it has noted that a room is refused.
@@ -117,16 +120,16 @@ impl Keeper {
             link: 1,
             reign: String::new(),
             here: None,
-            heard_at: None,
-            left: None,
+            last: None,
+            holes: 0,
             unplaced: 0,
             harmless: 0,
             are_loaded: false,
             not_loaded: None,
             others_keep: Some(false),
-            looks_at: None,
+            is_up: false,
             unused: BTreeSet::new(),
-            looks_at_unused: Instant::now(),
+            rounds: Default::default(),
             has_noted_limits: false,
             has_noted_hole: false,
             noted_at: None,
@@ -154,21 +157,16 @@ impl Keeper {
 
     /// Asks what this hub must know, and tries what it must be able to do. Before each heartbeat.
     pub fn beats(&mut self, turn: &mut Turn<'_>) {
-        let (keeps, now) = (self.keeps(), turn.now.instant);
-        let is_sure = keeps && self.harmless == self.unplaced;
+        let is_sure = self.keeps() && self.harmless == self.unplaced;
         if !is_sure && self.others_keep.is_some() {
+            // The answer is followed by the heartbeat.
             write_command([&b"EXISTS"[..], reign(&self.broker.prefix).as_bytes()], turn.out);
             self.asks(Asked::OthersKeep(self.unplaced));
-        }
-        if keeps {
+        } else if self.keeps() {
             self.tries(turn);
         }
-        if self.looks_at.is_some_and(|at| at <= now) {
-            self.looks_at_all(now);
-        } else if self.looks_at.is_some() && self.looks_at_unused <= now {
-            self.looks_at_unused(now);
-        }
-        if self.looks_at.is_some() {
+        if self.is_up {
+            self.looks_at_some();
             self.flush(turn);
         }
     }
@@ -177,11 +175,11 @@ impl Keeper {
     fn tries(&mut self, turn: &mut Turn<'_>) {
         self.loads(turn);
         let (next, now) = (self.census.histories.new_epoch(), turn.now.instant);
-        let left = self.left.as_ref();
-        let left = left.map(|(run, at)| (&**run, now.saturating_duration_since(*at)));
-        let beat = Beat { next, left, keeps: self.keeps() };
+        let last = self.last.as_ref();
+        let last = last.map(|(run, at)| (&**run, now.saturating_duration_since(*at)));
+        let beat = Beat { next, last, keeps: self.keeps() };
         self.scripts.beat(&self.broker.prefix, &beat, turn.out);
-        self.asks(Asked::Beat);
+        self.asks(Asked::Beat(self.holes));
     }
 
     fn loads(&mut self, turn: &mut Turn<'_>) {
@@ -194,44 +192,47 @@ impl Keeper {
 
     /// The connection is up: the copies catch up.
     pub fn is_up(&mut self, turn: &mut Turn<'_>) {
-        self.looks_at_all(turn.now.instant);
+        self.is_up = true;
+        self.looks_at_all();
         self.flush(turn);
     }
 
-    fn looks_at_all(&mut self, now: Instant) {
-        self.looks_at = Some(now + EVERY);
+    fn looks_at_all(&mut self) {
         for (room, history) in self.census.followed() {
-            self.fetches.add(&room, history, false);
+            self.fetches.add(&room, history, Cause::Turn);
         }
     }
 
-    /// Looks at the rooms with members in which nothing was published.
-    fn looks_at_unused(&mut self, now: Instant) {
-        self.looks_at_unused = now + UNUSED_EVERY;
-        for room in mem::take(&mut self.unused) {
+    /// Looks at some rooms with members. After a while it has looked at all.
+    fn looks_at_some(&mut self) {
+        let Keeper { census, unused, rounds: [all, of_unused], .. } = self;
+        let followed = || census.followed().into_iter().map(|(room, _)| room).collect();
+        let mut rooms = all.next(BEATS, followed);
+        rooms.extend(of_unused.next(UNUSED_BEATS, || mem::take(unused).into_iter().collect()));
+        for room in rooms {
             if self.census.has_members(&room)
                 && let Some(history) = self.census.history(&room)
             {
-                self.fetches.add(&room, history, false);
+                self.fetches.add(&room, history, Cause::Turn);
             }
         }
     }
 
     /// This hub has heard a message, or that one of its own is published.
     pub fn hears(&mut self, now: Instant) {
-        self.heard_at = Some(now);
+        match (&mut self.last, &self.here) {
+            (Some((run, at)), Some(here)) if run == here => *at = now,
+            (last, here) => *last = Some((here.clone().unwrap_or_default(), now)),
+        }
     }
 
     /// The connection is lost. No copy is current from now on.
     pub fn lose(&mut self, turn: &mut Turn<'_>) {
         self.link += 1;
         self.asked.clear();
-        (self.are_loaded, self.others_keep, self.looks_at) = (false, Some(false), None);
+        (self.are_loaded, self.others_keep, self.is_up) = (false, Some(false), false);
         self.unused.clear();
-        let here = self.here.take().unwrap_or_default();
-        if let Some(at) = self.heard_at.take() {
-            self.left = Some((here, at));
-        }
+        (self.rounds, self.here) = Default::default();
         for Question { ticket, asker, .. } in self.fetches.lose() {
             turn.acts.push(UplinkAct::Done(ticket, later(asker)));
         }
@@ -293,16 +294,16 @@ impl Keeper {
     }
 
     /// The broker has answered whether this hub may keep histories.
-    fn tried(&mut self, refused: Option<&[u8]>, now: Instant) {
-        let Some(text) = refused else {
+    fn tried(&mut self, refusal: &[u8], now: Instant) {
+        if refusal.is_empty() {
             if self.broker.health.keeps() {
                 self.log("it keeps messages again");
             }
             return;
-        };
-        self.are_loaded &= !text.starts_with(b"NOSCRIPT");
+        }
+        self.are_loaded &= !refusal.starts_with(b"NOSCRIPT");
         if self.broker.health.refuses_to_keep(now) {
-            let why = self.not_loaded.take().unwrap_or_else(|| shown(text));
+            let why = self.not_loaded.take().unwrap_or_else(|| shown(refusal));
             self.log(&format!(
                 "it does not keep messages: {why}; they are not published, members stay"
             ));
@@ -310,15 +311,7 @@ impl Keeper {
     }
 
     /// The broker has answered something that is neither a role nor a message.
-    ///
-    /// # Errors
-    /// Says why the connection is of no use.
-    pub fn answered(
-        &mut self,
-        asked: Asked,
-        reply: Value<'_>,
-        turn: &mut Turn<'_>,
-    ) -> Result<(), String> {
+    pub fn answered(&mut self, asked: Asked, reply: Value<'_>, turn: &mut Turn<'_>) {
         let now = turn.now.instant;
         match (asked, reply) {
             (Asked::Look(due), reply) if read_seen(reply).is_none() => {
@@ -335,29 +328,45 @@ impl Keeper {
                 self.flush(turn);
             }
             (Asked::Look(due), reply) => self.looked(due, reply, turn),
-            (Asked::OthersKeep(unplaced), Value::Integer(number)) => {
-                self.others_do(number > 0, unplaced, now);
-                if number > 0 && !self.keeps() {
+            (Asked::OthersKeep(unplaced), reply) => {
+                match reply {
+                    Value::Integer(number) => self.others_do(number > 0, unplaced, now),
+                    // It may not ask. Hubs that keep histories hear what this one publishes.
+                    _ => self.others_keep = None,
+                }
+                if self.others_keep == Some(true) || self.keeps() {
                     self.tries(turn);
                 }
             }
-            // It may not ask. Hubs that keep histories hear what this one publishes.
-            (Asked::OthersKeep(_), _) => self.others_keep = None,
             (Asked::Script, Value::Error(text)) => self.not_loaded = Some(shown(text)),
             (Asked::Script, _) => self.not_loaded = None,
-            (Asked::Beat, Value::Error(text)) => self.tried(Some(text), now),
-            (Asked::Beat, reply) => {
-                let [reign, run] =
-                    read_reign(reply).ok_or("it answers a script in an unknown form")?;
-                self.tried(None, now);
-                self.here = Some(run);
-                // What was refused is tried again, but not as long as the broker refuses everything.
-                self.fetches.retry();
-                self.reigns(reign, turn);
+            (Asked::Beat(holes), reply) => {
+                let refused = match reply {
+                    Value::Error(text) => text,
+                    _ => b"it answers in another form",
+                };
+                let refusal = Beaten { reign: "", run: "", refusal: refused };
+                self.has_beaten(holes, read_beaten(reply).unwrap_or(refusal), turn);
             }
             _ => {}
         }
-        Ok(())
+    }
+
+    /// The broker has answered a heartbeat, before which there were so many holes.
+    fn has_beaten(&mut self, holes: u64, beaten: Beaten<'_>, turn: &mut Turn<'_>) {
+        let Beaten { reign, run, refusal } = beaten;
+        self.tried(refusal, turn.now.instant);
+        if refusal.is_empty() {
+            // What was refused is tried again, but not as long as the broker refuses everything.
+            self.fetches.beats();
+        }
+        if !reign.is_empty() && holes == self.holes {
+            self.here = Some(run.to_owned());
+            if let Some((last, _)) = &mut self.last {
+                run.clone_into(last);
+            }
+            self.reigns(reign, turn);
+        }
     }
 
     /// Whether other hubs keep histories. `unplaced`: the messages without a place before this was asked.
@@ -366,24 +375,25 @@ impl Keeper {
             self.harmless = unplaced;
         } else if self.harmless < self.unplaced {
             // They may be missing in a history: as if they were published at another server, so the reign ends.
-            self.left = Some((String::new(), now));
-            self.harmless = self.unplaced;
+            (self.last, self.here) = (Some((String::new(), now)), None);
+            (self.harmless, self.holes) = (self.unplaced, self.holes + 1);
         }
         self.others_keep = Some(keep);
     }
 
     /// The broker has said which reign it is. All messages before its answer have come.
-    fn reigns(&mut self, reign: String, turn: &mut Turn<'_>) {
+    fn reigns(&mut self, reign: &str, turn: &mut Turn<'_>) {
         let has_ended = reign != self.reign;
-        self.reign = reign;
-        if has_ended && self.looks_at.is_some() {
+        reign.clone_into(&mut self.reign);
+        if !self.is_up {
+            return;
+        }
+        if has_ended {
             // No copy is current from now on.
             self.link += 1;
-            self.looks_at_all(turn.now.instant);
+            self.looks_at_all();
         }
-        if self.looks_at.is_some() {
-            self.flush(turn);
-        }
+        self.flush(turn);
     }
 
     fn looked(&mut self, due: Due, reply: Value<'_>, turn: &mut Turn<'_>) {
@@ -408,7 +418,7 @@ impl Keeper {
                     "it has lost messages of the room {:?}; members get a gap",
                     room.as_str()
                 ));
-                self.fetches.add(&room, history, true);
+                self.fetches.add(&room, history, Cause::Hole);
             }
         }
         if seen.top == 0 {
@@ -420,9 +430,10 @@ impl Keeper {
         self.flush(turn);
     }
 
-    /// Asks for histories that are due. If the hub was at another server, not before this one knows that: its epochs may end.
+    /// Asks for histories that are due. If the hub has heard messages elsewhere, not before this server knows that: its epochs
+    /// may end.
     fn flush(&mut self, turn: &mut Turn<'_>) {
-        if self.left.is_some() && self.here.is_none() {
+        if self.last.is_some() && self.here.is_none() {
             return;
         }
         while turn.pending.max(turn.out.len()) < MOST_OUT
@@ -446,7 +457,7 @@ impl Keeper {
         turn: &mut Turn<'_>,
     ) {
         let Some((wanted, asker)) = push.asked() else { return };
-        let (is_up, now) = (self.looks_at.is_some(), turn.now.instant);
+        let (is_up, now) = (self.is_up, turn.now.instant);
         let outcome = match self.census.history(room) {
             None => RemoteOutcome::NotSent,
             Some(_) if !is_up && asker == Asker::Backend => RemoteOutcome::NotSent,
@@ -485,7 +496,7 @@ impl Keeper {
         let history = if are_unused { None } else { self.census.history(room) };
         let Some(history) = history else {
             if placed.is_none() && settings.terms(room.as_str()).history.are_kept() {
-                self.hears_hole(room, turn);
+                self.hears_hole(room, turn.now.instant);
             }
             if has_members {
                 let push = Broadcast::of_backend(payload, deflate, memory);
@@ -496,11 +507,11 @@ impl Keeper {
         let (Some(at), Some(placed)) = (position, placed) else {
             history.doubts();
             if placed.is_none() {
-                self.hears_hole(room, turn);
+                self.hears_hole(room, turn.now.instant);
             } else if has_members {
-                self.fetches.add(room, history, false);
+                self.fetches.add(room, history, Cause::Heard);
+                self.flush(turn);
             }
-            self.flush(turn);
             return None;
         };
         self.compares(room, &history, placed);
@@ -509,7 +520,7 @@ impl Keeper {
             Heard::Next if has_members => turn.acts.push(UplinkAct::Push(room.clone(), push)),
             Heard::Next => {}
             Heard::Later | Heard::Hole if has_members => {
-                self.fetches.add(room, history, false);
+                self.fetches.add(room, history, Cause::Heard);
                 self.flush(turn);
             }
             Heard::Later | Heard::Hole => {}
@@ -519,11 +530,13 @@ impl Keeper {
 
     /// A message was published without a place in the history of its room, by a hub that keeps none: those who come back
     /// would miss it, so that history does not continue.
-    fn hears_hole(&mut self, room: &RoomName, turn: &mut Turn<'_>) {
-        let (limits, now) = (self.limits(room), turn.now.instant);
+    fn hears_hole(&mut self, room: &RoomName, now: Instant) {
+        let limits = self.limits(room);
         self.census.with_history(room, limits, now, |_| ());
-        let Some(history) = self.census.history(room) else { return };
-        self.fetches.add(room, history, true);
+        // Its members may be of before it had one.
+        let history = self.census.history(room);
+        let history = history.unwrap_or_else(|| self.census.histories.apart(limits));
+        self.fetches.add(room, history, Cause::Hole);
         if !mem::replace(&mut self.has_noted_hole, true) {
             self.log(&format!(
                 "another hub has published in the room {:?} without a history; its members get a gap; give all hubs the \
@@ -531,7 +544,6 @@ impl Keeper {
                 room.as_str()
             ));
         }
-        self.flush(turn);
     }
 
     fn compares(&mut self, room: &RoomName, history: &RoomHistory, placed: &Placed<'_>) {

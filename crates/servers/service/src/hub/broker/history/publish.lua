@@ -1,7 +1,7 @@
 -- Publishes a message of a room, and keeps it if the room has a history. KEYS: the reign, what is known of the history, its
 -- messages. ARGV: channel, number of messages kept (0: no history), how long they are kept (s), a name for a new epoch or
 -- reign, the message.
-local known = redis.call('HMGET', KEYS[2], 'epoch', 'reign', 'top', 'kept', 'ttl')
+local known = read(KEYS[2])
 local kept, ttl = tonumber(ARGV[2]), tonumber(ARGV[3])
 if kept == 0 then
   if not known[1] then
@@ -10,11 +10,8 @@ if kept == 0 then
   kept, ttl = tonumber(known[4]), tonumber(known[5])
 end
 -- Nothing is undone after an error, so what may fail is checked before anything is written.
-if redis.acl_check_cmd and not (redis.acl_check_cmd('PUBLISH', ARGV[1], '')
-    and redis.acl_check_cmd('XADD', KEYS[3], '1-0', 'm', '')
-    and redis.acl_check_cmd('HSET', KEYS[2], 'top', '1')
-    and redis.acl_check_cmd('DEL', KEYS[3])
-    and redis.acl_check_cmd('EXPIRE', KEYS[2], '1')) then
+if not (may('PUBLISH', ARGV[1], '') and may('XADD', KEYS[3], '1-0', 'm', '') and may('HSET', KEYS[2], 'top', '1')
+    and may('DEL', KEYS[3]) and may('EXPIRE', KEYS[2], '1')) then
   return redis.error_reply('NOPERM a command of the script that publishes')
 end
 redis.call('XRANGE', KEYS[3], '1', '1', 'COUNT', 1)

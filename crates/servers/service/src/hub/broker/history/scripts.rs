@@ -4,7 +4,7 @@ use super::header::read_epoch;
 use crate::hub::history::{Epoch, HistoryLimits, Seen, Span};
 use regatta_proto::resp::{Value, write_bulk, write_command};
 use sha1::{Digest, Sha1};
-use std::{fmt::Write as _, time::Duration};
+use std::{fmt::Write as _, iter, time::Duration};
 
 const BEAT: &str = concat!(include_str!("reign.lua"), include_str!("beat.lua"));
 const PUBLISH: &str = concat!(include_str!("reign.lua"), include_str!("publish.lua"));
@@ -37,9 +37,8 @@ fn digest(text: &str) -> String {
 pub(super) struct Beat<'a> {
     /// A name for a new reign.
     pub next: Epoch,
-    /// The run of the server to which it was connected before, if it has heard messages there, and how long ago the last
-    /// one.
-    pub left: Option<(&'a str, Duration)>,
+    /// The run of the server at which it has heard its last message, and how long ago that was.
+    pub last: Option<(&'a str, Duration)>,
     /// It keeps histories.
     pub keeps: bool,
 }
@@ -73,9 +72,9 @@ impl Scripts {
 
     /// Asks which reign it is, and whether the hub may do what the other scripts do.
     pub fn beat(&self, prefix: &str, beat: &Beat<'_>, out: &mut Vec<u8>) {
-        let (run, age) = beat.left.unwrap_or_default();
+        let (run, age) = beat.last.unwrap_or_default();
         let (next, age) = (beat.next.to_string(), age.as_millis().to_string());
-        let age = if beat.left.is_some() { &*age } else { "" };
+        let age = if beat.last.is_some() { &*age } else { "" };
         let keys = [reign(prefix), key(prefix, "", "tried")];
         let keeps = if beat.keeps { "1" } else { "0" };
         let parts = ["EVALSHA", &self.beat, "2", &keys[0], &keys[1], &next, run, age, keeps];
@@ -148,34 +147,51 @@ pub(super) type Found<'a> = (u64, &'a [u8]);
 /// Reads the answer to [`Scripts::look`]: what is known, and the offsets of messages with what hubs have published. `None`:
 /// it is none.
 pub(super) fn read_seen(reply: Value<'_>) -> Option<(Seen, Vec<Found<'_>>)> {
-    let Value::Elements(b'*', count, mut rest) = reply else { return None };
-    let mut next = || {
-        let (value, taken) = Value::read(rest)?;
-        rest = &rest[taken..];
-        Some(value)
-    };
-    let epoch = read_epoch(text(next()?)?)?;
-    let top = text(next()?)?.parse().ok()?;
-    let is_all = next()? == Value::Integer(1);
+    let Value::Elements(b'*', count, rest) = reply else { return None };
+    let mut all = elements(rest);
+    let epoch = read_epoch(text(all.next()?)?)?;
+    let top = text(all.next()?)?.parse().ok()?;
+    let is_all = all.next()? == Value::Integer(1);
     let mut messages = Vec::new();
     for _ in 0..count.checked_sub(3)? / 2 {
-        let offset = text(next()?)?.parse().ok()?;
-        let Value::Bulk(message) = next()? else { return None };
+        let offset = text(all.next()?)?.parse().ok()?;
+        let Value::Bulk(message) = all.next()? else { return None };
         messages.push((offset, message));
     }
     Some((Seen { epoch, top, is_all }, messages))
+}
+
+/// The elements of an array, and what is behind it.
+fn elements(mut rest: &[u8]) -> impl Iterator<Item = Value<'_>> {
+    iter::from_fn(move || {
+        let (value, taken) = Value::read(rest)?;
+        rest = &rest[taken..];
+        Some(value)
+    })
 }
 
 fn text(value: Value<'_>) -> Option<&str> {
     if let Value::Bulk(text) = value { str::from_utf8(text).ok() } else { None }
 }
 
-/// Reads the answer to [`Scripts::beat`]: the reign, and the run of the server. `None`: it is none.
-pub(super) fn read_reign(reply: Value<'_>) -> Option<[String; 2]> {
-    let Value::Elements(b'*', 2, rest) = reply else { return None };
-    let (reign, taken) = Value::read(rest)?;
-    let (run, _) = Value::read(&rest[taken..])?;
-    Some([text(reign)?.to_owned(), text(run)?.to_owned()])
+/// What the broker answers to [`Scripts::beat`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Beaten<'a> {
+    /// The reign; empty: the one before must end, and the server refuses that.
+    pub reign: &'a str,
+    /// The run of the server.
+    pub run: &'a str,
+    /// Why the hub may not do what the other scripts do; empty: it may.
+    pub refusal: &'a [u8],
+}
+
+/// Reads it. `None`: it is none.
+pub(super) fn read_beaten(reply: Value<'_>) -> Option<Beaten<'_>> {
+    let Value::Elements(b'*', 3, rest) = reply else { return None };
+    let mut all = elements(rest);
+    let (reign, run) = (text(all.next()?)?, text(all.next()?)?);
+    let Value::Bulk(refusal) = all.next()? else { return None };
+    Some(Beaten { reign, run, refusal })
 }
 
 /// Errors of the broker: their codes, and what those who wait learn.
@@ -213,9 +229,10 @@ mod tests {
         assert_eq!(read_seen(value), Some((seen, vec![(13, &b"x"[..])])));
         assert_eq!(read_seen(Value::Integer(1)), None);
         let (short, _) = Value::read(b"*1\r\n$1\r\nx\r\n").unwrap();
-        assert_eq!((read_seen(short), read_reign(short)), (None, None));
-        let (value, _) = Value::read(b"*2\r\n$1\r\na\r\n$1\r\nb\r\n").unwrap();
-        assert_eq!(read_reign(value), Some(["a".to_owned(), "b".to_owned()]));
+        assert_eq!((read_seen(short), read_beaten(short)), (None, None));
+        let (value, _) = Value::read(b"*3\r\n$1\r\na\r\n$1\r\nb\r\n$0\r\n\r\n").unwrap();
+        let beaten = Beaten { reign: "a", run: "b", refusal: b"" };
+        assert_eq!(read_beaten(value), Some(beaten));
     }
 
     #[test]
