@@ -4,7 +4,7 @@ use crate::{
     hub::api::{call, files},
     support::{
         Server,
-        hub::{Socket, closed, hear, hub, member_of, metric, page, send},
+        hub::{Socket, closed, hear, hub, member_of, metric, page, send, with_metrics},
         hubs::joined,
         on_models,
         shard::nodes::Node,
@@ -12,6 +12,7 @@ use crate::{
     },
 };
 use serde_json::{Value, json};
+use std::process::Command;
 
 const UP: &str = "regatta_hub_broker_up";
 const LOST: &str = "regatta_hub_broker_lost_total";
@@ -172,11 +173,16 @@ fn long_messages_are_fetched_in_parts() {
     reader.offset = 0;
     reader.comes_back(&other);
     (1..=30).for_each(|n| assert_eq!(reader.takes()[0], n));
+    // At most two of them are in an answer.
+    let calls = scripts_of(&broker);
+    assert!(calls > 30 + 15, "{calls}");
+}
+
+/// How many scripts the broker has run.
+fn scripts_of(broker: &Node) -> u32 {
     let calls = broker.client().say("INFO commandstats");
     let calls = calls.split("cmdstat_evalsha:calls=").nth(1).expect("scripts were run");
-    let calls: u32 = calls.split(',').next().unwrap().parse().unwrap();
-    // At most two of them are in an answer.
-    assert!(calls > 30 + 15, "{calls}");
+    calls.split(',').next().unwrap().parse().unwrap()
 }
 
 #[test]
@@ -339,6 +345,57 @@ fn a_broker_that_refuses_to_write_keeps_its_members_without_a_gap() {
 }
 
 #[test]
+fn a_connection_that_is_lost_while_the_server_refuses_to_write_ends_no_epoch() {
+    let broker = Node::start(&[]);
+    let (one, pages) = joined("percore", &broker, &KEEPS);
+    let (mut speaker, _) = Client::joins(&one, None);
+    speaker.insists(&json!(1));
+    speaker.insists(&json!(2));
+    broker.client().say("CONFIG SET min-replicas-to-write 1");
+    until("it refuses", || metric(pages, DOES_KEEP) == 0);
+    for lost in 1..=2 {
+        broker.client().say("CLIENT KILL TYPE pubsub");
+        until("it is up again", || metric(pages, LOST) == lost && metric(pages, UP) == 1);
+        // What is kept can be recovered.
+        let (mut late, first) = Client::joins(&one, Some((&speaker.epoch, 1)));
+        assert_eq!((&first["type"], late.takes()), (&json!("position"), json!(2)));
+    }
+    broker.client().say("CONFIG SET min-replicas-to-write 0");
+    speaker.insists(&json!(3));
+}
+
+#[test]
+fn a_user_who_may_let_no_key_expire_leaves_none() {
+    let broker = Node::start(&[]);
+    let (one, pages) = joined("percore", &broker, &KEEPS);
+    broker.client().say("ACL SETUSER default -expire");
+    until("it refuses", || metric(pages, DOES_KEEP) == 0);
+    let _green = member_of(&one, "/ws/green");
+    let before = scripts_of(&broker);
+    until("it has looked", || scripts_of(&broker) >= before + 3);
+    assert_eq!(broker.client().say("KEYS *:green:*"), "*0\r\n");
+}
+
+#[test]
+fn what_is_no_history_of_a_hub_is_another_epoch() {
+    let broker = Node::start(&[]);
+    let (one, pages) = joined("percore", &broker, &KEEPS);
+    let (mut speaker, _) = Client::joins(&one, None);
+    speaker.insists(&json!(0));
+    for change in ["HSET epoch x", "HSET top -1", "HSET top 99999999999999999999", "HDEL kept"] {
+        let (command, field) = change.split_once(' ').unwrap();
+        broker.client().say(&format!("{command} regatta:red:3:history {field}"));
+        let before = speaker.epoch.clone();
+        speaker.says(&json!("missed"));
+        speaker.misses();
+        assert!(speaker.epoch != before && speaker.offset == 1, "{change}");
+        speaker.insists(&json!(change));
+        speaker.comes_back(&one);
+    }
+    assert_eq!((metric(pages, LOST), metric(pages, DOES_KEEP)), (0, 1));
+}
+
+#[test]
 fn a_right_that_comes_back_is_noticed_without_a_message() {
     let broker = Node::start(&[]);
     let (_one, pages) = joined("percore", &broker, &KEEPS);
@@ -393,7 +450,7 @@ fn a_room_to_which_nobody_has_published_leaves_nothing_at_the_broker() {
         let ttl = client.say("TTL regatta:red:3:history");
         ttl.trim().trim_start_matches(':').parse::<i64>().unwrap()
     };
-    assert!((1..=60).contains(&ttl()));
+    assert!((61..=300).contains(&ttl()));
     // As long as there is a member, it stays.
     client_expire(&broker, 25);
     until("it is prolonged", || ttl() > 25);
@@ -416,12 +473,19 @@ fn a_message_that_is_too_long_for_the_broker_is_not_fetched_for_ever() {
     let (mut reader, _) = Client::joins(&other, None);
     speaker.insists(&json!(1));
     assert_eq!(reader.takes(), 1);
+    let before = (speaker.epoch.clone(), speaker.offset);
     speaker.says(&json!("x".repeat(2_000_000)));
     reader.misses();
     assert_eq!(reader.offset, 2);
     speaker.insists_after_a_gap(&json!(3));
     assert_eq!(reader.takes(), 3);
-    for page in [pages, others] {
+    // It is older than what this hub has.
+    let (third, thirds) = joined("percore", &broker, &options);
+    let (mut late, first) = Client::joins(&third, Some((&before.0, before.1)));
+    assert_eq!(first["type"], "gap", "{first}");
+    speaker.insists(&json!(4));
+    while late.takes() != 4 {}
+    for page in [pages, others, thirds] {
         assert!((1..=4).contains(&metric(page, LOST)), "{}", metric(page, LOST));
     }
 }
@@ -446,6 +510,40 @@ fn a_hub_without_a_history_continues_that_of_others_or_members_get_a_gap() {
     let (_, first) = Client::joins(&one, Some((&before.0, before.1)));
     assert_eq!(first["type"], "gap", "{first}");
     reader.insists(&json!(3));
+}
+
+#[test]
+fn a_hub_whose_members_are_older_than_its_histories_ends_an_epoch_with_a_hole() {
+    let broker = Node::start(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("hub.toml");
+    std::fs::write(&file, "").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    let url = format!("redis://{}", broker.addr());
+    command.args(["hub", "--broker", &url, "--metrics", "127.0.0.1:0", "--config"]).arg(&file);
+    let (old, pages) = with_metrics(command);
+    until("the hub is connected", || page(pages, "/ready").0 == 200);
+    let mut member = member_of(&old, "/ws/red");
+    std::fs::write(&file, "history = 100\n").unwrap();
+    old.signal("-HUP");
+    until("it keeps histories", || broker.client().say("EXISTS regatta::0:reign") == ":1\r\n");
+    let (other, _) = joined("percore", &broker, &KEEPS);
+    let (mut client, _) = Client::joins(&other, None);
+    client.insists(&json!(1));
+    assert_eq!(hear(&mut member)["payload"], 1);
+    drop(other);
+    // One without histories, which may not ask whether others have some.
+    broker.client().say("ACL SETUSER default -exists");
+    let (plain, _) = joined("percore", &broker, &[]);
+    let mut speaker = member_of(&plain, "/ws/red");
+    send(&mut speaker, &json!({"type": "broadcast", "payload": 2}));
+    assert_eq!(hear(&mut member)["payload"], 2);
+    until("the epoch has ended", || {
+        !broker.client().say("HGET regatta:red:3:history epoch").contains(&client.epoch)
+    });
+    let (late, _) = joined("percore", &broker, &KEEPS);
+    let (_, first) = Client::joins(&late, Some((&client.epoch, 1)));
+    assert_eq!(first["type"], "gap", "{first}");
 }
 
 #[test]
