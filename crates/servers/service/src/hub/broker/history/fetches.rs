@@ -111,15 +111,12 @@ impl Fetches {
         let one = rooms.entry(room.clone()).or_insert_with(|| Room::new(Arc::clone(&history)));
         one.history = history;
         let becomes_urgent = cause != Cause::Turn && !mem::replace(&mut one.is_urgent, true);
-        match (cause, one.state) {
-            (Cause::Hole, state) => {
-                if !mem::replace(&mut one.breaks, true) && state != State::Asked {
-                    one.state = State::Waiting;
-                }
-            }
-            (_, State::New) => one.queue(room, queues),
-            (_, State::Queued(_)) if becomes_urgent => one.queue(room, queues),
-            _ => {}
+        let becomes_broken = cause == Cause::Hole && !mem::replace(&mut one.breaks, true);
+        match one.state {
+            State::Asked | State::Waiting => {}
+            _ if becomes_broken => one.state = State::Waiting,
+            State::Queued(_) if !becomes_urgent => {}
+            State::New | State::Queued(_) => one.queue(room, queues),
         }
     }
 
