@@ -44,7 +44,7 @@ mod tests {
                 seen.extend(next);
                 beats += 1;
             }
-            assert!(beats < 60 && first == rooms.div_ceil(60) && seen == Vec::from(all));
+            assert!(beats < 60 && first == rooms.div_ceil(60) && all == seen);
         }
     }
 }
