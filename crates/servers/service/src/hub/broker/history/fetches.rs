@@ -235,6 +235,16 @@ impl Fetches {
         }
     }
 
+    /// A heartbeat is sent. Returns members that have waited, and do not know yet that it takes longer.
+    pub fn take_members(&mut self) -> Vec<Question> {
+        let is_member = |one: &mut Question| one.asker == Asker::Member;
+        let rooms = self.rooms.values_mut();
+        let members = rooms.flat_map(|room| room.questions.extract_if(.., is_member));
+        let members: Vec<Question> = members.collect();
+        self.questions -= members.len();
+        members
+    }
+
     /// The connection is lost. Returns those who learn of it. Rooms for which nobody waits are forgotten, unless
     /// their histories must not continue.
     pub fn lose(&mut self) -> Vec<Question> {

@@ -166,6 +166,10 @@ impl Keeper {
             self.tries(turn);
         }
         if self.is_up {
+            // The results of their messages do not wait any longer for the history.
+            for Question { ticket, asker, .. } in self.fetches.take_members() {
+                turn.acts.push(UplinkAct::Done(ticket, later(asker)));
+            }
             self.looks_at_some();
             self.flush(turn);
         }
