@@ -35,8 +35,8 @@ impl TlsOptions<'_> {
         };
         ensure!(
             url.is_tls,
-            "--broker-ca has no use, because the broker is reached without TLS; write --broker rediss, or leave \
-             it out"
+            "--broker-ca has no use, because the broker is reached without TLS; write rediss in place of \
+             redis in --broker, or leave it out"
         );
         let name = self.name(&url.target)?;
         let pair = self.certificate.zip(self.key);
@@ -56,8 +56,8 @@ impl TlsOptions<'_> {
             (Some(name), _) => name,
             (None, Target::Server(Server { host, .. })) => host,
             (None, Target::Sentinels(..) | Target::Cluster(_)) => bail!(
-                "--broker needs --broker-server-name, the name in all certificates, because the address of the master \
-                 changes"
+                "--broker over TLS needs --broker-server-name, the name in all certificates, because the address of the \
+                 master changes"
             ),
         };
         ServerName::try_from(name.to_owned()).with_context(|| {

@@ -21,8 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct SlotMaster {
     topology: Topology,
     slot: u16,
-    /// The last master, and the highest configuration epoch of one.
-    address: Option<SocketAddr>,
+    /// The highest configuration epoch of a master.
     epoch: u64,
     confirmed_at: Option<Instant>,
     /// It was reported that it is not confirmed.
@@ -42,7 +41,6 @@ impl SlotMaster {
         SlotMaster {
             topology: Topology::new(Vec::new()),
             slot: slot(key),
-            address: None,
             epoch: 0,
             confirmed_at: None,
             is_missed: false,
@@ -81,6 +79,7 @@ impl SlotMaster {
         now: Instant,
         jitter: f64,
     ) {
+        let before = self.address();
         let view = replies.and_then(|replies| View::read(&replies, from));
         let view = view.and_then(|view| self.checked(view));
         let view = view.map_err(|why| format!("node {from}: {why}"));
@@ -88,10 +87,10 @@ impl SlotMaster {
         let is_foreign = |news: &News| matches!(news, News::Foreign(_));
         let news = self.topology.take_news();
         self.news.extend(news.iter().filter(|news| is_foreign(news)).map(News::line));
-        self.follow();
+        self.follow(before);
         let is_new = self.topology.last_view().is_some_and(|(_, at)| at == now);
         let is_confirmed = is_new && self.topology.adopted().is_some_and(|view| view.is_ok);
-        if is_confirmed && self.address.is_some() {
+        if is_confirmed && self.address().is_some() {
             self.confirmed_at = Some(now);
             if mem::take(&mut self.is_missed) {
                 self.news.push("the cluster confirms the master again".to_owned());
@@ -118,11 +117,14 @@ impl SlotMaster {
         }
     }
 
-    /// Takes the master of the last view.
-    fn follow(&mut self) {
-        let master = self.topology.adopted().and_then(|view| view.master_of(self.slot));
-        let before = mem::replace(&mut self.address, master.map(|(at, _)| at));
-        let Some((at, epoch)) = master else { return };
+    /// The master by the last view, and its configuration epoch.
+    fn master(&self) -> Option<(SocketAddr, u64)> {
+        self.topology.adopted()?.master_of(self.slot)
+    }
+
+    /// Notices whether the last view has another master than the view before.
+    fn follow(&mut self, before: Option<SocketAddr>) {
+        let Some((at, epoch)) = self.master() else { return };
         self.epoch = epoch.max(self.epoch);
         if before != Some(at) {
             self.switches += u64::from(before.is_some());
@@ -132,7 +134,7 @@ impl SlotMaster {
 
     /// The address of the master. `None`: no node has reported one.
     pub fn address(&self) -> Option<SocketAddr> {
-        self.address
+        self.master().map(|(at, _)| at)
     }
 
     /// When a node that finds that the cluster works was asked for the last time, and reported it.
@@ -150,7 +152,7 @@ impl SlotMaster {
         if !self.topology.has_candidates() {
             return "the names of its nodes cannot be resolved".to_owned();
         }
-        let is_gone = self.topology.adopted().is_some() && self.address.is_none();
+        let is_gone = self.topology.adopted().is_some() && self.master().is_none();
         if is_gone {
             return format!("slot {} has no master with an IP address", self.slot);
         }

@@ -1,6 +1,8 @@
-//! The newest message of each hub that has come, in a cluster. The numbers of a hub rise from one connection to the next,
-//! so one that is not newer came before, or was overtaken: a master passes messages on to its replicas, and one that was
-//! cut off or stopped does so after one of them has become the master in its place.
+//! The newest message received from each hub. Only hubs in a cluster need it: a master passes messages on to its replicas,
+//! and one that was cut off or stopped may do so after a replica has taken its place.
+//!
+//! A hub numbers its messages, and does not begin again with a new connection. So a message whose number is not higher than
+//! the newest one came before, or newer ones have overtaken it.
 
 use std::collections::BTreeMap;
 
