@@ -8,6 +8,7 @@
 use super::{topology::Topology, view::View, watch::News};
 use regatta_keyspace::map::slot;
 use std::{
+    collections::BTreeMap,
     mem,
     net::SocketAddr,
     time::{Duration, Instant},
@@ -24,6 +25,8 @@ pub struct SlotMaster {
     /// The highest configuration epoch of a master.
     epoch: u64,
     confirmed_at: Option<Instant>,
+    /// Why each node has reported no view that can be used, before the first one that has.
+    failures: BTreeMap<SocketAddr, String>,
     /// It was reported that it is not confirmed.
     is_missed: bool,
     is_in_doubt: bool,
@@ -43,6 +46,7 @@ impl SlotMaster {
             slot: slot(key),
             epoch: 0,
             confirmed_at: None,
+            failures: BTreeMap::new(),
             is_missed: false,
             is_in_doubt: true,
             switches: 0,
@@ -83,6 +87,9 @@ impl SlotMaster {
         let view = replies.and_then(|replies| View::read(&replies, from));
         let view = view.and_then(|view| self.checked(view));
         let view = view.map_err(|why| format!("node {from}: {why}"));
+        if self.topology.adopted().is_none() {
+            self.failures.extend(view.as_ref().err().map(|why| (from, why.clone())));
+        }
         self.topology.answered(view, now, jitter);
         let is_foreign = |news: &News| matches!(news, News::Foreign(_));
         let news = self.topology.take_news();
@@ -147,7 +154,8 @@ impl SlotMaster {
         self.switches
     }
 
-    /// Why there is no address, or why it is not confirmed.
+    /// Why there is no address, or why it is not confirmed. While there was none, all nodes are named, so that the text does
+    /// not change with each question.
     pub fn why(&self) -> String {
         if !self.topology.has_candidates() {
             return "the names of its nodes cannot be resolved".to_owned();
@@ -156,7 +164,12 @@ impl SlotMaster {
         if is_gone {
             return format!("slot {} has no master with an IP address", self.slot);
         }
-        self.topology.why().to_owned()
+        match self.topology.adopted() {
+            None if !self.failures.is_empty() => {
+                self.failures.values().map(String::as_str).collect::<Vec<_>>().join("; ")
+            }
+            _ => self.topology.why().to_owned(),
+        }
     }
 
     /// Returns whether a node did not confirm the master since the last call, or none was asked: their names may have other
@@ -287,6 +300,23 @@ mod tests {
         assert_eq!(world.answers(Ok(replies(5, &all))), Some(at(1)));
         assert_eq!(world.master.confirmed_at(), Some(world.now));
         assert_eq!(world.master.take_news(), ["the cluster confirms the master again"]);
+    }
+
+    #[test]
+    fn the_reason_names_all_nodes_and_stays_the_same_while_they_fail() {
+        let mut master = SlotMaster::new(b"foo");
+        master.set_seeds(vec![at(1), at(2)]);
+        let mut now = Instant::now();
+        let mut reasons = Vec::new();
+        for _ in 0..6 {
+            now += Duration::from_secs(2);
+            master.want();
+            let node = master.ask(now).expect("a node");
+            master.answered(node, Err("it is mute".to_owned()), now, 0.5);
+            reasons.push(master.why());
+        }
+        let both = "node 10.0.0.1:1: it is mute; node 10.0.0.1:2: it is mute";
+        assert!(reasons[1..].iter().all(|why| why == both), "{reasons:?}");
     }
 
     #[test]
