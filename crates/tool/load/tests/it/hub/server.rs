@@ -27,7 +27,8 @@ pub enum Fault {
     Reordered(u64),
     /// One member gets it with one byte changed.
     Altered(u64),
-    /// One member gets the next broadcast of another sender before it.
+    /// One member gets the next broadcast of another sender before it, or before the last one of its
+    /// sender that comes until then.
     Swapped(u64),
     /// Of two nodes: the members of that at which the sender is not do not get it.
     LostAtNode(u64),
@@ -249,6 +250,12 @@ impl<P: Protocol> Hub<P> {
         }
     }
 
+    /// Whether a broadcast of `sender` is kept back from `member`.
+    fn keeps_back(&self, member: usize, sender: usize) -> bool {
+        let kept = self.kept.lock().unwrap();
+        kept.as_ref().is_some_and(|late| (late.member, late.sender) == (member, sender))
+    }
+
     fn broadcast(&self, sender: usize, digits: &str, number_of: &str) {
         // Under the lock, so that all members receive all broadcasts in the same order.
         let members = self.members.lock().unwrap();
@@ -287,6 +294,11 @@ impl<P: Protocol> Hub<P> {
                 Fault::Reordered(n) | Fault::Swapped(n) if n == number && is_victim => {
                     let (member, copy) = (*member, copy.clone());
                     *self.kept.lock().unwrap() = Some(Late { member, sender, copy });
+                }
+                Fault::Swapped(_) if self.keeps_back(*member, sender) => {
+                    let mut kept = self.kept.lock().unwrap();
+                    let late = kept.as_mut().expect("it is kept");
+                    write(stream, &std::mem::replace(&mut late.copy, copy.clone()));
                 }
                 Fault::LostAtNode(n) | Fault::Unknown(n)
                     if n == number && member % 2 != sender % 2 => {}
