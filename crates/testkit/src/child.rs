@@ -74,8 +74,9 @@ pub fn example(name: &str) -> PathBuf {
     path
 }
 
-/// Runs a test in a process of its own, because it changes the state of its process: the calling test, which has no
-/// other statement, starts its program again with only itself. Fails if that fails or takes longer than `limit`.
+/// Runs a test in a process of its own, because it changes the state of its process: the calling test starts its
+/// program again with only itself. It has no other statement but one that takes its turn, which both processes take:
+/// `test` must not take it again. Fails if that fails or takes longer than `limit`.
 #[track_caller]
 pub fn in_own_process(limit: Duration, test: impl FnOnce()) {
     const MARK: &str = "TESTKIT_OWN_PROCESS";

@@ -11,7 +11,7 @@ use regatta_race::{Contender, RoleCpus, Store, built_in, peers_folder};
 use regatta_record::{LoadResult, Summary};
 use regatta_testkit::{
     child::{in_own_process, run_within},
-    machine, skip,
+    skip,
 };
 use std::{collections::BTreeMap, fs, path::Path, process::Command, time::Duration};
 use tempfile::TempDir;
@@ -34,19 +34,18 @@ const SHORTEST: Duration = Duration::from_millis(300);
 #[test]
 #[cfg_attr(debug_assertions, ignore = "figures of a debug build mean nothing: use --release")]
 fn a_race_reports_the_ratios_of_long_runs_of_hello() {
-    let _alone = machine::alone();
-    in_own_process(LIMIT, || of_long_runs("hello", "connections = 64", HELLO));
+    let Some(turn) = turn() else { return };
+    in_own_process(LIMIT, || of_long_runs(&turn, "hello", "connections = 64", HELLO));
 }
 
 #[test]
 #[cfg_attr(debug_assertions, ignore = "figures of a debug build mean nothing: use --release")]
 fn a_race_reports_the_ratios_of_long_runs_of_hash() {
-    let _alone = machine::alone();
-    in_own_process(LIMIT, || of_long_runs("hash", "connections = 64\nn = 1", HASH));
+    let Some(turn) = turn() else { return };
+    in_own_process(LIMIT, || of_long_runs(&turn, "hash", "connections = 64\nn = 1", HASH));
 }
 
-fn of_long_runs(workload: &str, load: &str, names: &[&str]) {
-    let Some(turn) = turn() else { return };
+fn of_long_runs(turn: &Turn, workload: &str, load: &str, names: &[&str]) {
     let peers = Contender::find_all(&peers_folder().unwrap()).unwrap();
     let here: Vec<&Contender> = peers
         .iter()
@@ -62,7 +61,7 @@ fn of_long_runs(workload: &str, load: &str, names: &[&str]) {
     let ours = built_in();
     let baseline = ours.iter().find(|one| one.manifest.name == BASELINE).unwrap();
     let folder = TempDir::new().unwrap();
-    let summary = race(&turn, folder.path(), workload, load, &here);
+    let summary = race(turn, folder.path(), workload, load, &here);
     check_flat(&summary, folder.path());
     println!(
         "\n{workload}: ratio to {BASELINE} in the race, in seconds 20 to 40 of long runs; warm-up"
@@ -71,8 +70,8 @@ fn of_long_runs(workload: &str, load: &str, names: &[&str]) {
     for peer in here {
         let name = &peer.manifest.name;
         let logs: Vec<f64> = (0..PAIRS)
-            .map(|_| long_run(&turn, baseline, workload, load))
-            .map(|base| (long_run(&turn, peer, workload, load) / base).ln())
+            .map(|_| long_run(turn, baseline, workload, load))
+            .map(|base| (long_run(turn, peer, workload, load) / base).ln())
             .collect();
         let long = (logs.iter().sum::<f64>() / PAIRS as f64).exp();
         let raced = cell(&summary, name);

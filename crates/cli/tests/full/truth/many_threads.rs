@@ -29,7 +29,7 @@ fn race(
 ) -> Summary {
     let file = format!(
         "name = 'threads'\nworkload = 'double'\ncontenders = ['null']\ntwin_of = 'nobody'\n\
-         rounds = {rounds}\nwindow = '{window}'\nwarm_up = '500ms'\nsettle = '0s'\n[[load]]\n{load}\n"
+         schedule = 'rounds'\nrounds = {rounds}\nwindow = '{window}'\nwarm_up = '500ms'\nsettle = '0s'\n[[load]]\n{load}\n"
     );
     fs::write(folder.join("race.toml"), file).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));

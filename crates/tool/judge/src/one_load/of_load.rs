@@ -47,9 +47,10 @@ pub fn of_load(load: &SingleLoad<'_>, server: Option<ObservedServer>) -> Verdict
                 open_loop: load.open_loop.as_ref(),
                 latency: &load.latency(),
                 rounds: 1,
+                server,
             };
             let noise = verdict::disturbed(None, server, None, usual, remedy);
-            let mut at_rate = at_rate.verdict(server, Some(used), remedy);
+            let mut at_rate = at_rate.verdict(Some(used), remedy);
             if server.is_none() {
                 at_rate.void.push(Figure::Cost);
             }

@@ -26,8 +26,9 @@ use bottleneck::{by_network, of_burst};
 use noise::drifting;
 pub use open::HELD;
 use regatta_record::{
-    Arrivals, Cause, CellFinding, CpuSets, Drive, Figure, Kind, LoadShape, Missed, Verdict,
+    Arrivals, Cause, CellFinding, CpuSets, Drive, Figure, Kind, LoadShape, Verdict,
 };
+use std::num::NonZeroU32;
 
 /// The conditions under which a cell was measured.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +77,7 @@ fn as_measured(observed: &CellRounds, conditions: Conditions<'_>) -> Verdict {
         Drive::Open { rate, arrivals } if server.is_some() => {
             // The lag shows how long the load waited, and voids only what it spoiled.
             let noise = disturbed(steal, server, None, usual, remedy);
-            let at_rate = observed.at_rate(rate.get(), arrivals).verdict(server, load, remedy);
+            let at_rate = observed.at_rate(rate.get(), arrivals).verdict(load, remedy);
             let verdict = together(noise.chain([at_rate]));
             return match shape.beside {
                 Some(_) => with_beside(verdict, observed),
@@ -128,10 +129,10 @@ pub fn together(mut findings: impl Iterator<Item = Verdict>) -> Verdict {
 /// The verdict where server and load shared CPUs: then neither side can be found to be the limit.
 fn of_shared(observed: &CellRounds, conditions: Conditions<'_>) -> Verdict {
     let Conditions { load, shared, cpus, .. } = conditions;
-    let missed = load.drive.rate().zip(observed.answered_per_s());
-    let missed = missed
-        .map(|(asked, answered_per_s)| Missed { asked_per_s: asked.get(), answered_per_s })
-        .filter(|missed| missed.answered_per_s < HELD * f64::from(missed.asked_per_s));
+    let at_rate =
+        |rate: NonZeroU32| observed.at_rate(rate.get(), load.drive.arrivals().unwrap_or_default());
+    let at_rate = load.drive.rate().map(at_rate).filter(|at_rate| !at_rate.is_held());
+    let missed = at_rate.map(|at_rate| at_rate.missed());
     let cause = Cause::Shared { shared_cpus: shared.to_vec(), missed };
     if missed.is_none() {
         return Verdict::new(Kind::CostOnly, cause);
@@ -171,6 +172,7 @@ impl CellRounds {
             open_loop: self.latencies.open_loop.as_ref(),
             latency: &self.latencies.all,
             rounds: self.finished,
+            server: self.server(),
         }
     }
 }

@@ -13,6 +13,12 @@ use regatta_record::{
 
 /// Fraction of a requested rate, or of the requests due, from which a rate counts as held.
 pub const HELD: f64 = 0.98;
+/// The median request waited long for a free connection if it waited for more than this fraction of the median
+/// time to the reply.
+const LONG_WAIT: f64 = 0.1;
+/// Fraction of a requested rate below which a busy server did not keep up, though connections were free. Less
+/// than [`HELD`]: a server that is nearly busy needs some time for the last replies, too.
+const HELD_BUSY: f64 = 0.9;
 /// The lag is long if its p99 exceeds this fraction of the latency's p99 (with few requests: the
 /// highest percentile that both have)...
 pub const LONG_LAG: f64 = 0.1;
@@ -34,26 +40,28 @@ pub struct AtRate<'a> {
     pub latency: &'a Latency,
     /// Number of rounds.
     pub rounds: u32,
+    /// How busy the server was, if observed.
+    pub server: Option<Used>,
 }
 
 impl AtRate<'_> {
     /// Judges the open loop.
-    pub fn verdict(self, server: Option<Used>, load: Option<Used>, remedy: Remedy<'_>) -> Verdict {
-        let server_busy = server.is_some_and(Used::is_busy);
+    pub fn verdict(self, load: Option<Used>, remedy: Remedy<'_>) -> Verdict {
+        let server_busy = self.server.is_some_and(Used::is_busy);
         let late = self.lateness();
         // A load without CPU reads replies late, and therefore finds no free connection. Then it
         // caused the wait itself.
         let without_cpu = load.is_some_and(|load| load.is_busy() || load.is_starved());
         match late {
-            Some(late) if !server_busy => self.generator_bound(late, server, load, remedy),
+            Some(late) if !server_busy => self.generator_bound(late, load, remedy),
             None if !server_busy && without_cpu && !self.is_held() => {
-                self.generator_bound(Late::NoCpu, server, load, remedy)
+                self.generator_bound(Late::NoCpu, load, remedy)
             }
-            late => self.by_server(late, server, remedy),
+            late => self.by_server(late, remedy),
         }
     }
 
-    fn by_server(self, late: Option<Late>, server: Option<Used>, remedy: Remedy<'_>) -> Verdict {
+    fn by_server(self, late: Option<Late>, remedy: Remedy<'_>) -> Verdict {
         let lag = self.lag().map(|lag| lag.seen);
         let arrivals = self.arrivals;
         let mut verdict = if self.is_held() {
@@ -63,7 +71,7 @@ impl AtRate<'_> {
         } else {
             let missed = self.missed();
             let cause = Cause::NotHeld { missed, arrivals, lag, fates: self.fates() };
-            let remedy = match server.and_then(Used::busy_thread) {
+            let remedy = match self.server.and_then(Used::busy_thread) {
                 Some(share) => format!(
                     "its busiest thread used {share:.2} of a CPU, and more CPUs do not help: {}",
                     remedy.less()
@@ -80,17 +88,11 @@ impl AtRate<'_> {
         verdict
     }
 
-    fn generator_bound(
-        self,
-        late: Late,
-        server: Option<Used>,
-        load: Option<Used>,
-        remedy: Remedy<'_>,
-    ) -> Verdict {
+    fn generator_bound(self, late: Late, load: Option<Used>, remedy: Remedy<'_>) -> Verdict {
         let is_starved = load.is_some_and(Used::is_starved);
         let cause = Cause::LateSends {
             late,
-            server: server.map(Used::seen),
+            server: self.server.map(Used::seen),
             load: load.map(Used::seen),
             missed: self.missed(),
             arrivals: self.arrivals,
@@ -104,7 +106,8 @@ impl AtRate<'_> {
         Verdict::new(Kind::GeneratorBound, cause).with_remedy(remedy)
     }
 
-    fn missed(&self) -> Missed {
+    /// The rate that was asked for, and the answered one.
+    pub fn missed(&self) -> Missed {
         Missed { asked_per_s: self.asked, answered_per_s: self.answered }
     }
 
@@ -150,16 +153,25 @@ impl AtRate<'_> {
         })
     }
 
-    /// Returns whether enough of the requested rate was answered.
+    /// Whether enough of the requested rate was answered.
+    ///
+    /// No request is missed if all are answered later: after the window, or after a slice. Such an overload is
+    /// seen by the rate, which includes the time until the last reply of a slice. The rate of a slow server that
+    /// keeps up is lower, too; but it has free connections, and is not busy.
     pub fn is_held(&self) -> bool {
-        match self.open_loop {
-            Some(open) => {
-                let missed = open.unsent + open.timed_out + open.lost;
-                open.due.saturating_sub(missed) as f64 >= HELD * open.due as f64
-            }
-            None => self.answered >= HELD * f64::from(self.asked),
-        }
+        let share = self.answered / f64::from(self.asked);
+        let Some(open) = self.open_loop else { return share >= HELD };
+        let missed = open.unsent + open.timed_out + open.lost;
+        let is_busy = self.server.is_some_and(Used::is_busy);
+        let falls_behind = share < HELD && waits_long(open) || share < HELD_BUSY && is_busy;
+        open.due.saturating_sub(missed) as f64 >= HELD * open.due as f64 && !falls_behind
     }
+}
+
+/// Whether most requests found no free connection.
+fn waits_long(open: &OpenLoopFigures) -> bool {
+    let wait = open.wait_ns.p50.unwrap_or(0) as f64;
+    wait > LONG_WAIT * open.service_ns.p50.unwrap_or(0) as f64
 }
 
 /// A percentile of the lag.

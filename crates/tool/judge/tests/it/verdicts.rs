@@ -304,6 +304,37 @@ fn a_stalling_server_is_not_generator_bound() {
     assert!(open.wait_ns.p99.unwrap() > 70_000_000 && open.send_lag_ns.p99.unwrap() < 20_000);
 }
 
+/// The window of each round, with the time until the last reply, is `longer` than that of the requests.
+fn drained(mut rounds: Vec<Round>, longer: f64, busy: f64) -> Vec<Round> {
+    for r in &mut rounds {
+        r.window_ns = (r.window_ns as f64 * longer) as u64;
+        r.server.as_mut().unwrap().cpu_ns = (r.window_ns as f64 * busy) as u64;
+    }
+    rounds
+}
+
+/// Every request is answered, but the last ones long after the end of the window.
+#[test]
+fn a_server_that_answers_all_too_late_does_not_hold_the_rate() {
+    let queued = |i: u64, p: Parts| Parts { wait: 50_000 * i, ..p };
+    for busy in [0.5, 0.95] {
+        let cell = judged(&drained(at_rate(AT_RATE, 0, queued), 1.5, busy));
+        says(&cell, Kind::Overloaded, &["6667"]);
+        // With a connection for each request, the server has them all.
+        let taken = |i: u64, p: Parts| Parts { service: 50_000 * i, ..p };
+        let cell = judged(&drained(at_rate(AT_RATE, 0, taken), 1.5, busy));
+        let expected = if busy > 0.9 { Kind::Overloaded } else { Kind::AtAskedRate };
+        says(&cell, expected, &[]);
+    }
+    // A slow server that keeps up.
+    let slow = |_, p: Parts| Parts { service: 100_000_000, ..p };
+    says(&judged(&drained(at_rate(AT_RATE, 0, slow), 1.05, 0.5)), Kind::AtAskedRate, &[]);
+    says(&judged(&drained(at_rate(AT_RATE, 0, slow), 1.05, 0.95)), Kind::AtAskedRate, &[]);
+    // Some wait for a short time.
+    let some = |i: u64, p: Parts| Parts { wait: (i % 2) * 2_000_000, ..p };
+    says(&judged(&drained(at_rate(AT_RATE, 0, some), 1.05, 0.5)), Kind::AtAskedRate, &[]);
+}
+
 #[test]
 fn a_late_load_is_the_limit() {
     let late =

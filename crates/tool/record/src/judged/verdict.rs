@@ -26,7 +26,7 @@ pub enum Kind {
     AtAskedRate,
     /// Server and load had to share CPUs: only the cost is meaningful.
     CostOnly,
-    /// The requested rate was not held.
+    /// The requested rate was not held: requests got no reply, or the server fell behind.
     Overloaded,
     /// Steal or run-queue delay, beyond what intervals cover.
     Noisy,
