@@ -25,7 +25,8 @@ fn race_with(course: &Course, name: &str, lie: &str) -> Summary {
     let (honest, liar) = (liar("honest", "honest"), liar(name, lie));
     let mut args = vec!["race.toml", "--skip", "null", "--baseline", "honest"];
     args.extend(["--contender", &honest, "--contender", &liar]);
-    args.extend(["--rounds", "2", "--settle", "4s", "--out", "out", "--json", "-"]);
+    args.extend(["--schedule", "rounds", "--rounds", "2", "--settle", "4s"]);
+    args.extend(["--out", "out", "--json", "-"]);
     course.race(&args).judged().summary()
 }
 
