@@ -329,6 +329,15 @@ impl Census {
         }
     }
 
+    /// The rooms that have members here and a history, by their names.
+    pub fn followed(&self) -> Vec<(RoomName, Arc<RoomHistory>)> {
+        let rooms = self.rooms();
+        let kept = |(room, here): (&RoomName, &Room)| Some((room.clone(), here.history.clone()?));
+        let mut all: Vec<_> = rooms.iter().filter_map(kept).collect();
+        all.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        all
+    }
+
     /// Whether a room has members here.
     pub fn has_members(&self, room: &RoomName) -> bool {
         self.rooms().contains_key(room)

@@ -7,5 +7,7 @@ mod judge;
 mod moved;
 mod place;
 mod planted;
+mod recovery;
 mod redis;
 mod simulation;
+mod stored;

@@ -1,0 +1,50 @@
+//! What is done for all rooms, a few of them with each heartbeat, so that neither the hub nor the broker is busy with all at
+//! once.
+
+use regatta_engine::RoomName;
+use std::collections::VecDeque;
+
+/// Rooms, one after the other, and then again.
+#[derive(Debug, Default)]
+pub(super) struct Round {
+    rooms: VecDeque<RoomName>,
+    share: usize,
+}
+
+impl Round {
+    /// The rooms of a heartbeat, if a round takes at most so many. `all`: those of a new round.
+    pub fn next(
+        &mut self,
+        beats: usize,
+        all: impl FnOnce() -> VecDeque<RoomName>,
+    ) -> Vec<RoomName> {
+        if self.rooms.is_empty() {
+            self.rooms = all();
+            self.share = self.rooms.len().div_ceil(beats);
+        }
+        self.rooms.drain(..self.share.min(self.rooms.len())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_has_each_room_once_and_about_the_same_number_with_each_heartbeat() {
+        let mut round = Round::default();
+        for rooms in [0, 1, 59, 60, 61, 100_000] {
+            let all: VecDeque<_> = (0..rooms).map(|n| RoomName::of(&n.to_string())).collect();
+            let mut beats = 0;
+            let mut seen = round.next(60, || all.clone());
+            let first = seen.len();
+            while seen.len() < rooms {
+                let next = round.next(60, || unreachable!("the round is not over"));
+                assert!(next.len() <= first);
+                seen.extend(next);
+                beats += 1;
+            }
+            assert!(beats < 60 && first == rooms.div_ceil(60) && all == seen);
+        }
+    }
+}

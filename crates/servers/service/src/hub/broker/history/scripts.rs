@@ -1,0 +1,275 @@
+//! The scripts that the broker runs for histories, and what they answer.
+
+use super::header::read_epoch;
+use crate::hub::history::{Epoch, HistoryLimits, Seen, Span};
+use regatta_proto::resp::{Value, write_bulk, write_command};
+use sha1::{Digest, Sha1};
+use std::{fmt::Write as _, iter, time::Duration};
+
+const BEAT: &str = concat!(include_str!("reign.lua"), include_str!("beat.lua"));
+const PUBLISH: &str = concat!(include_str!("reign.lua"), include_str!("publish.lua"));
+const LOOK: &str = concat!(include_str!("reign.lua"), include_str!("look.lua"));
+
+/// The names by which the broker knows the scripts: the SHA-1 digests of their texts.
+#[derive(Debug)]
+pub(super) struct Scripts {
+    beat: String,
+    publish: String,
+    look: String,
+}
+
+impl Default for Scripts {
+    fn default() -> Self {
+        Scripts { beat: digest(BEAT), publish: digest(PUBLISH), look: digest(LOOK) }
+    }
+}
+
+fn digest(text: &str) -> String {
+    let mut hex = String::new();
+    for byte in Sha1::digest(text) {
+        let _ = write!(hex, "{byte:02x}");
+    }
+    hex
+}
+
+/// What a hub knows when it sends a heartbeat.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Beat<'a> {
+    /// A name for a new reign.
+    pub next: Epoch,
+    /// The run of the server at which it has heard its last message, and how long ago that was.
+    pub last: Option<(&'a str, Duration)>,
+    /// It keeps histories.
+    pub keeps: bool,
+}
+
+/// The key of the reign. It is there as long as some hub keeps histories.
+pub(super) fn reign(prefix: &str) -> String {
+    key(prefix, "", "reign")
+}
+
+/// The keys of the history of a room.
+fn keys(prefix: &str, room: &str) -> [String; 3] {
+    [reign(prefix), key(prefix, room, "history"), key(prefix, room, "messages")]
+}
+
+/// A key. Its end says how long the name of the room before it is, so no two keys are the same, whatever is in a
+/// prefix or a name.
+fn key(prefix: &str, room: &str, kind: &str) -> String {
+    format!("{prefix}:{room}:{}:{kind}", room.len())
+}
+
+impl Scripts {
+    /// How many commands [`Scripts::load`] writes.
+    pub const COUNT: usize = 3;
+
+    /// Makes the broker know them.
+    pub fn load(out: &mut Vec<u8>) {
+        for script in [BEAT, PUBLISH, LOOK] {
+            write_command([&b"SCRIPT"[..], b"LOAD", script.as_bytes()], out);
+        }
+    }
+
+    /// Asks which reign it is, and whether the hub may do what the other scripts do.
+    pub fn beat(&self, prefix: &str, beat: &Beat<'_>, out: &mut Vec<u8>) {
+        let (run, age) = beat.last.unwrap_or_default();
+        let (next, age) = (beat.next.to_string(), age.as_millis().to_string());
+        let age = if beat.last.is_some() { &*age } else { "" };
+        let keys = [reign(prefix), key(prefix, "", "tried")];
+        let keeps = if beat.keeps { "1" } else { "0" };
+        let parts = ["EVALSHA", &self.beat, "2", &keys[0], &keys[1], &next, run, age, keeps];
+        write_command(parts.map(str::as_bytes), out);
+    }
+
+    /// Publishes a message of a room with a history of these limits. `epoch`: a name for a new one. `length`: of the
+    /// message, which `write` appends.
+    pub fn publish(
+        &self,
+        (prefix, room, channel): (&str, &str, &str),
+        (limits, epoch): (HistoryLimits, Epoch),
+        (length, write): (usize, impl FnOnce(&mut Vec<u8>)),
+        out: &mut Vec<u8>,
+    ) {
+        let [reign, known, messages] = keys(prefix, room);
+        let (kept, seconds) = (limits.messages.to_string(), limits.time.as_secs().to_string());
+        let epoch = epoch.to_string();
+        out.extend_from_slice(b"*11\r\n");
+        for part in [
+            "EVALSHA",
+            &self.publish,
+            "3",
+            &reign,
+            &known,
+            &messages,
+            channel,
+            &kept,
+            &seconds,
+            &epoch,
+        ] {
+            write_bulk(part.as_bytes(), out);
+        }
+        out.push(b'$');
+        out.extend_from_slice(itoa::Buffer::new().format(length).as_bytes());
+        out.extend_from_slice(b"\r\n");
+        write(out);
+        out.extend_from_slice(b"\r\n");
+    }
+
+    /// Asks for what is known of the history of a room, and for some messages. `breaks`: a message was published without
+    /// a place in it, so that it must not continue.
+    pub fn look(
+        &self,
+        (prefix, room): (&str, &str),
+        (limits, epoch): (HistoryLimits, Epoch),
+        (span, breaks): (Span, bool),
+        out: &mut Vec<u8>,
+    ) {
+        let [reign, known, messages] = keys(prefix, room);
+        let (kept, seconds) = (limits.messages.to_string(), limits.time.as_secs().to_string());
+        let (direction, from, to) = match span {
+            _ if breaks => ("", String::new(), String::new()),
+            Span::Nothing | Span::Skip => ("", String::new(), String::new()),
+            Span::From(first) => ("+", first.to_string(), "+".to_owned()),
+            Span::Down(first, last) => ("-", first.to_string(), last.to_string()),
+        };
+        let (epoch, breaks) = (epoch.to_string(), if breaks { "1" } else { "0" });
+        let parts = [
+            "EVALSHA", &self.look, "3", &reign, &known, &messages, &epoch, &kept, &seconds, breaks,
+            direction, &from, &to,
+        ];
+        write_command(parts.map(str::as_bytes), out);
+    }
+}
+
+/// The offset of a message, and what a hub has published.
+pub(super) type Found<'a> = (u64, &'a [u8]);
+
+/// Reads the answer to [`Scripts::look`]: what is known, and the offsets of messages with what hubs have published. `None`:
+/// it is none.
+pub(super) fn read_seen(reply: Value<'_>) -> Option<(Seen, Vec<Found<'_>>)> {
+    let Value::Elements(b'*', count, rest) = reply else { return None };
+    let mut all = elements(rest);
+    let epoch = read_epoch(text(all.next()?)?)?;
+    let top = text(all.next()?)?.parse().ok()?;
+    let is_all = all.next()? == Value::Integer(1);
+    let mut messages = Vec::new();
+    for _ in 0..count.checked_sub(3)? / 2 {
+        let offset = text(all.next()?)?.parse().ok()?;
+        let Value::Bulk(message) = all.next()? else { return None };
+        messages.push((offset, message));
+    }
+    Some((Seen { epoch, top, is_all }, messages))
+}
+
+/// The elements of an array, and what is behind it.
+fn elements(mut rest: &[u8]) -> impl Iterator<Item = Value<'_>> {
+    iter::from_fn(move || {
+        let (value, taken) = Value::read(rest)?;
+        rest = &rest[taken..];
+        Some(value)
+    })
+}
+
+fn text(value: Value<'_>) -> Option<&str> {
+    if let Value::Bulk(text) = value { str::from_utf8(text).ok() } else { None }
+}
+
+/// What the broker answers to [`Scripts::beat`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Beaten<'a> {
+    /// The reign; empty: the one before must end, and the server refuses that.
+    pub reign: &'a str,
+    /// The run of the server.
+    pub run: &'a str,
+    /// Why the hub may not do what the other scripts do; empty: it may.
+    pub refusal: &'a [u8],
+}
+
+/// Reads it. `None`: it is none.
+pub(super) fn read_beaten(reply: Value<'_>) -> Option<Beaten<'_>> {
+    let Value::Elements(b'*', 3, rest) = reply else { return None };
+    let mut all = elements(rest);
+    let (reign, run) = (text(all.next()?)?, text(all.next()?)?);
+    let Value::Bulk(refusal) = all.next()? else { return None };
+    Some(Beaten { reign, run, refusal })
+}
+
+/// Errors of the broker: their codes, and what those who wait learn.
+const REFUSALS: [(&str, &str); 8] = [
+    ("MISCONF", "not published: the broker cannot save its data (MISCONF)"),
+    ("NOREPLICAS", "not published: the broker has too few replicas (NOREPLICAS)"),
+    ("OOM", "not published: the broker has no memory (OOM)"),
+    ("READONLY", "not published: the broker is a replica (READONLY)"),
+    ("NOSCRIPT", "not published: the broker has lost a script (NOSCRIPT)"),
+    ("WRONGTYPE", "not published: somebody else uses the keys of the room (WRONGTYPE)"),
+    ("NOPERM", "not published: the broker does not permit it (NOPERM)"),
+    // Redis 7 has no code for it.
+    ("ERR The user executing", "not published: the broker does not permit it (NOPERM)"),
+];
+
+/// Why the broker has refused to run a script, for those who wait for it.
+pub(super) fn refusal(text: &[u8]) -> &'static str {
+    let text = String::from_utf8_lossy(text);
+    // Redis 6 writes "ERR Error running script (…): …: -MISCONF …".
+    let is = |code: &str| text.starts_with(code) || text.contains(&format!(": -{code} "));
+    let known = REFUSALS.iter().find(|(code, _)| is(code));
+    known.map_or("not published: the broker refuses to run the script", |(_, why)| *why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn an_answer_has_what_is_known_and_messages() {
+        let bytes = b"*5\r\n$16\r\n00000000000000ff\r\n$2\r\n13\r\n:0\r\n$2\r\n13\r\n$1\r\nx\r\n";
+        let (value, _) = Value::read(bytes).unwrap();
+        let seen = Seen { epoch: Epoch(255), top: 13, is_all: false };
+        assert_eq!(read_seen(value), Some((seen, vec![(13, &b"x"[..])])));
+        assert_eq!(read_seen(Value::Integer(1)), None);
+        let (short, _) = Value::read(b"*1\r\n$1\r\nx\r\n").unwrap();
+        assert_eq!((read_seen(short), read_beaten(short)), (None, None));
+        let (value, _) = Value::read(b"*3\r\n$1\r\na\r\n$1\r\nb\r\n$0\r\n\r\n").unwrap();
+        let beaten = Beaten { reign: "a", run: "b", refusal: b"" };
+        assert_eq!(read_beaten(value), Some(beaten));
+    }
+
+    #[test]
+    fn a_refusal_says_its_code() {
+        let in_redis_6 = b"ERR Error running script (call to f_1): @user_script:37: -MISCONF Redis";
+        for text in [&b"MISCONF Redis is configured"[..], in_redis_6] {
+            assert!(refusal(text).contains("MISCONF"));
+        }
+        assert!(refusal(b"").starts_with("not published: "));
+    }
+
+    /// Prefixes and names that contain what the hub puts between them.
+    fn part() -> impl Strategy<Value = String> {
+        let word = prop::sample::select(
+            &[":", ":0", "7", "12", ":history", ":messages", "reign", "ä"][..],
+        );
+        prop::collection::vec(word, 0..9).prop_map(|words| words.concat())
+    }
+
+    /// What a key is made of.
+    fn parts(key: &str) -> Option<(&str, &str, &str)> {
+        let (rest, kind) = key.rsplit_once(':')?;
+        let (rest, length) = rest.rsplit_once(':')?;
+        let (rest, room) = rest.split_at_checked(rest.len().checked_sub(length.parse().ok()?)?)?;
+        Some((rest.strip_suffix(':')?, room, kind))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        #[test]
+        fn no_two_keys_are_the_same(prefix in part(), room in part()) {
+            // Its parts follow from a key, so keys with other parts are other keys.
+            let [reign, history, messages] = keys(&prefix, &room);
+            prop_assert_eq!(parts(&reign), Some((&*prefix, "", "reign")));
+            prop_assert_eq!(parts(&history), Some((&*prefix, &*room, "history")));
+            prop_assert_eq!(parts(&messages), Some((&*prefix, &*room, "messages")));
+        }
+    }
+}
