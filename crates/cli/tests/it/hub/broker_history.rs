@@ -17,17 +17,17 @@ use std::process::Command;
 const UP: &str = "regatta_hub_broker_up";
 const LOST: &str = "regatta_hub_broker_lost_total";
 const DOES_KEEP: &str = "regatta_hub_broker_keeps";
-const KEEPS: [&str; 2] = ["--history", "100"];
+pub const KEEPS: [&str; 2] = ["--history", "100"];
 
 /// A client and its position.
-struct Client {
+pub struct Client {
     socket: Socket,
-    epoch: String,
+    pub epoch: String,
     offset: u64,
 }
 
 impl Client {
-    fn joins(server: &Server, position: Option<(&str, u64)>) -> (Client, Value) {
+    pub fn joins(server: &Server, position: Option<(&str, u64)>) -> (Client, Value) {
         let query = position.map(|(epoch, offset)| format!("?epoch={epoch}&offset={offset}"));
         let mut socket = member_of(server, &format!("/ws/red{}", query.unwrap_or_default()));
         let first = hear(&mut socket);
@@ -42,7 +42,7 @@ impl Client {
     }
 
     /// Joins with its position, which must be possible without a gap.
-    fn comes_back(&mut self, server: &Server) {
+    pub fn comes_back(&mut self, server: &Server) {
         let (client, first) = Client::joins(server, Some((&self.epoch, self.offset)));
         let position = json!({"type": "position", "epoch": self.epoch, "offset": self.offset,
             "recovered": true});
@@ -51,7 +51,7 @@ impl Client {
     }
 
     /// The next message, which must follow the last one. Results are skipped.
-    fn takes(&mut self) -> Value {
+    pub fn takes(&mut self) -> Value {
         loop {
             let heard = hear(&mut self.socket);
             match heard["type"].as_str().unwrap() {
@@ -67,7 +67,7 @@ impl Client {
     }
 
     /// The next thing is a gap.
-    fn misses(&mut self) {
+    pub fn misses(&mut self) {
         let heard = loop {
             let heard = hear(&mut self.socket);
             if heard["type"] != "broadcastResult" {
@@ -87,7 +87,7 @@ impl Client {
     }
 
     /// Says it until it is published, and takes it.
-    fn insists(&mut self, payload: &Value) {
+    pub fn insists(&mut self, payload: &Value) {
         self.says(payload);
         loop {
             let heard = hear(&mut self.socket);
@@ -513,6 +513,44 @@ fn a_hub_without_a_history_continues_that_of_others_or_members_get_a_gap() {
 }
 
 #[test]
+fn a_hub_without_a_history_needs_no_other_rights_because_others_have_one() {
+    let broker = Node::start(&[]);
+    let rights = "on >s3cret resetkeys ~regatta:* resetchannels &regatta:* -@all +hello +subscribe +publish +exists";
+    assert_eq!(broker.client().say(&format!("ACL SETUSER plain {rights}")), "+OK\r\n");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("password");
+    std::fs::write(&file, "s3cret").unwrap();
+    let user = ["--broker-user", "plain", "--broker-password-file", file.to_str().unwrap()];
+    let (plain, pages) = joined("percore", &broker, &user);
+    let mut speaker = member_of(&plain, "/ws/red");
+    let says = |speaker: &mut Socket, payload: u64| {
+        send(speaker, &json!({"type": "broadcast", "payload": payload}));
+        assert_eq!(hear(speaker), json!({"type": "broadcast", "payload": payload}));
+        assert_eq!(hear(speaker)["type"], "broadcastResult");
+    };
+    says(&mut speaker, 1);
+    let (one, _) = joined("percore", &broker, &KEEPS);
+    let (mut reader, _) = Client::joins(&one, None);
+    reader.insists(&json!("kept"));
+    let errors = || broker.client().say("INFO errorstats");
+    until("it may run no script", || errors().contains("errorstat_NOPERM"));
+    assert_eq!(hear(&mut speaker)["payload"], "kept");
+    says(&mut speaker, 2);
+    reader.misses();
+    assert_eq!(
+        (page(pages, "/ready").0, metric(pages, DOES_KEEP), metric(pages, LOST)),
+        (200, 1, 0)
+    );
+    // With all rights its messages are in the history.
+    assert_eq!(broker.client().say("ACL SETUSER plain +@all"), "+OK\r\n");
+    until("it keeps its messages", || {
+        says(&mut speaker, 3);
+        let offset = broker.client().say("HGET regatta:red:3:history top");
+        offset.lines().nth(1).is_some_and(|top| top > "1")
+    });
+}
+
+#[test]
 fn a_hub_whose_members_are_older_than_its_histories_ends_an_epoch_with_a_hole() {
     let broker = Node::start(&[]);
     let folder = tempfile::tempdir().unwrap();
@@ -575,6 +613,28 @@ fn backends_get_offsets_and_read_histories_at_any_hub() {
     until("the loss is noticed", || metric(pages, UP) == 0);
     let error = history(json!({"channel": "red", "limit": 1}))["error"].clone();
     assert_eq!(error["code"], 100, "{error}");
+}
+
+#[test]
+fn a_backend_gets_an_answer_while_the_broker_refuses_everything() {
+    let mut broker = Node::start(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let (_folder, options) = files();
+    let options: Vec<&str> = options[..2].iter().map(String::as_str).chain(KEEPS).collect();
+    let (one, pages) = joined("percore", &broker, &options);
+    let (mut red, _) = Client::joins(&one, None);
+    red.insists(&json!(1));
+    let history = |channel: &str| call(&one, "history", &json!({"channel": channel, "limit": 1}));
+    broker.client().say("CONFIG SET min-replicas-to-write 1");
+    until("it refuses", || metric(pages, DOES_KEEP) == 0);
+    // A member waits there.
+    let _green = member_of(&one, "/ws/green");
+    let answer = history("green");
+    assert_eq!(answer["error"]["code"], 100, "{answer}");
+    assert_eq!(history("red")["result"]["offset"], 1, "it is known");
+    broker.restart(&["--min-replicas-to-write", "1"]);
+    until("it is up, and refuses", || metric(pages, UP) == 1 && metric(pages, DOES_KEEP) == 0);
+    let answer = history("red");
+    assert_eq!(answer["error"]["code"], 100, "its epoch must end: {answer}");
 }
 
 #[test]

@@ -69,7 +69,7 @@ impl Backend<'_> {
         if let Some(used) = &mut awaited.used {
             *used += 1;
             return match awaited.outcomes.get(*used - 1).copied().flatten() {
-                Some(RemoteOutcome::Sent) => Ok(()),
+                Some(RemoteOutcome::Kept { .. }) => Ok(()),
                 _ => Err(Failure::of_broker(NO_HISTORY)),
             };
         }

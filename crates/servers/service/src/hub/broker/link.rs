@@ -108,7 +108,7 @@ impl Link {
     /// Creates one that connects at its first [tick](Uplink::tick).
     pub(super) fn new(broker: Arc<Broker>, live: Arc<Live>, census: Arc<Census>) -> Link {
         Link {
-            channels: Channels::new(&broker.prefix, broker.node, broker.is_in_cluster),
+            channels: Channels::new(&broker.start(), broker.node, broker.is_in_cluster),
             random: broker.node | 1,
             keeper: Keeper::new(Arc::clone(&broker), Arc::clone(&live), census),
             broker,
@@ -438,6 +438,8 @@ impl Link {
         if !matches!(self.state, State::Up(_)) {
             return;
         }
+        // Before messages, because these would leave no room for questions.
+        self.keeper.flush(turn);
         while self.has_room(turn)
             && let Some(waiting) = self.queue.take()
         {
@@ -446,7 +448,8 @@ impl Link {
         let is_busy = !self.queue.is_empty();
         self.broker.health.set_busy(is_busy);
         let has_window = self.sent.len() < self.window.most();
-        self.flushes_at = (is_busy && has_window).then(|| turn.now.instant + SOON);
+        let waits = is_busy && has_window || self.keeper.is_held();
+        self.flushes_at = waits.then(|| turn.now.instant + SOON);
     }
 
     fn publish(&mut self, room: &RoomName, push: &Broadcast, ticket: Ticket, turn: &mut Turn<'_>) {
@@ -516,7 +519,11 @@ impl Uplink<Broadcast> for Link {
 
     fn send(&mut self, room: &RoomName, push: &Broadcast, ticket: Ticket, turn: &mut Turn<'_>) {
         if push.asked().is_some() {
-            return self.keeper.asked_for(room, push, ticket, turn);
+            self.keeper.asked_for(room, push, ticket, turn);
+            if self.keeper.is_held() {
+                self.flushes_at.get_or_insert(turn.now.instant + SOON);
+            }
+            return;
         }
         self.broker.health.awaits();
         if !matches!(self.state, State::Up(_)) || self.queue.is_full() {

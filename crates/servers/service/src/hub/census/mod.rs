@@ -331,9 +331,12 @@ impl Census {
 
     /// The rooms that have members here and a history, by their names.
     pub fn followed(&self) -> Vec<(RoomName, Arc<RoomHistory>)> {
-        let rooms = self.rooms();
+        if self.histories.are_unused() {
+            return Vec::new();
+        }
         let kept = |(room, here): (&RoomName, &Room)| Some((room.clone(), here.history.clone()?));
-        let mut all: Vec<_> = rooms.iter().filter_map(kept).collect();
+        // They are sorted without the lock, for which members that join wait.
+        let mut all: Vec<_> = self.rooms().iter().filter_map(kept).collect();
         all.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         all
     }

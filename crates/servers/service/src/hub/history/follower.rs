@@ -19,7 +19,7 @@ pub(in super::super) struct Follower {
     is_moved: bool,
     /// The first message that is for it.
     start: u64,
-    /// The last message of before it joined.
+    /// The last message of before it joined, if its client has named a position.
     joined: u64,
     /// The first message that is not in its output.
     next: u64,
@@ -61,6 +61,22 @@ impl Follower {
         asked: Option<Asked>,
         now: Instant,
     ) -> (Follower, Start) {
+        let (mut follower, start) = Follower::begin(history, asked, now);
+        if asked.is_some() {
+            let share = history.share();
+            let counter = if start.has_gap { &share.failed_recoveries } else { &share.recoveries };
+            counter.add(1);
+            follower.joined = follower.heard;
+        }
+        (follower, start)
+    }
+
+    /// A member begins behind this position, which is not that of its client.
+    pub fn begin(
+        history: &Arc<RoomHistory>,
+        asked: Option<Asked>,
+        now: Instant,
+    ) -> (Follower, Start) {
         let Extent { epoch, turn, oldest, top, first } = history.extent(now);
         // The first message that it does not have, and whether one before it may be missing.
         let (start, is_elsewhere) = match asked {
@@ -75,14 +91,8 @@ impl Follower {
         };
         let next = start.max(oldest);
         let has_gap = is_elsewhere || next > start;
-        let share = history.share();
-        match (asked, has_gap) {
-            (None, _) => {}
-            (Some(_), false) => drop(share.recoveries.add(1)),
-            (Some(_), true) => drop(share.failed_recoveries.add(1)),
-        }
         let (history, results) = (Arc::clone(history), VecDeque::new());
-        let (joined, heard, is_moved) = (top, top, false);
+        let (joined, heard, is_moved) = (0, top, false);
         let follower =
             Follower { history, epoch, turn, is_moved, start, joined, next, heard, results };
         (follower, Start { position: Position { epoch, offset: next - 1 }, has_gap })

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::hub::broadcast::Broadcast;
 use std::{
+    mem,
     sync::MutexGuard,
     time::{Duration, Instant},
 };
@@ -20,6 +21,8 @@ const PAUSE: Duration = Duration::from_secs(2);
 
 /// A copy that does not come nearer to its original in so many fetches gives up what it lacks.
 const FETCHES: u32 = 16;
+/// So many answers in turn with older messages may not fit.
+const UNFIT: u32 = 3;
 
 /// Whether a fetch is worth it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,6 +53,10 @@ pub(super) struct Mirror {
     /// Fetches in turn after which it lacked messages, and how many it lacked after the first one of [`FETCHES`].
     fetches: u32,
     lacks: u64,
+    /// The number of the connection of these.
+    fetched_on: u64,
+    /// Answers in turn with older messages that did not fit, because it had dropped its oldest ones meanwhile.
+    unfit: u32,
 }
 
 /// What the broker says of the history of a room.
@@ -251,15 +258,18 @@ impl RoomHistory {
         let lacks = seen.top.saturating_sub(inside.log.top());
         inside.is_at(if lacks == 0 { link } else { 0 });
         if let Some(mirror) = &mut inside.mirror {
-            mirror.has_fetched(lacks);
+            mirror.has_fetched(link, lacks);
         }
         if inside.log.top() == top { Learned::Nothing } else { Learned::News }
     }
 }
 
 impl Mirror {
-    /// So many messages it lacks after a fetch.
-    fn has_fetched(&mut self, lacks: u64) {
+    /// So many messages it lacks after a fetch on this connection.
+    fn has_fetched(&mut self, link: u64, lacks: u64) {
+        if mem::replace(&mut self.fetched_on, link) != link {
+            self.fetches = 0;
+        }
         self.fetches = if lacks == 0 { 0 } else { self.fetches + 1 };
         if self.fetches % FETCHES == 1 {
             if self.fetches > 1 && lacks >= self.lacks {
@@ -317,6 +327,19 @@ impl Inside {
         }
     }
 
+    /// Older messages have come. `is_unfit`: they do not fit, because it has dropped its oldest ones meanwhile. If it
+    /// does that again and again, they are not fetched for a while.
+    fn is_unfit(&mut self, is_unfit: bool, now: Instant) -> bool {
+        let oldest = self.log.oldest();
+        if let Some(mirror) = &mut self.mirror {
+            mirror.unfit = if is_unfit { mirror.unfit + 1 } else { 0 };
+            if mirror.unfit == UNFIT {
+                (mirror.floor, mirror.floor_until, mirror.unfit) = (oldest, Some(now + PAUSE), 0);
+            }
+        }
+        is_unfit
+    }
+
     /// Adds messages before its oldest one: of those from `first` down to `last`.
     fn extends(
         &mut self,
@@ -326,8 +349,11 @@ impl Inside {
         now: Instant,
     ) {
         let is_current = self.mirror.as_ref().is_some_and(|mirror| mirror.link == link);
-        // It has changed meanwhile, or has dropped its oldest messages.
-        if !is_current || self.epoch != seen.epoch || self.log.oldest() != first + 1 {
+        if !is_current || self.epoch != seen.epoch {
+            return;
+        }
+        let fits = self.log.oldest() == first + 1;
+        if self.is_unfit(!fits, now) {
             return;
         }
         let (mut is_all, mut has_memory) = (seen.is_all, true);
@@ -447,6 +473,41 @@ mod tests {
         assert_eq!(copy.missing(behind(40)), None, "nobody waits for memory");
         copy.now += PAUSE;
         assert_eq!(copy.missing(behind(40)), Some(Span::Down(oldest - 1, 41)));
+    }
+
+    #[test]
+    fn older_messages_are_given_up_if_the_copy_drops_its_oldest_ones_all_the_time() {
+        let mut copy = Copy::new(1 << 24);
+        let hears = |copy: &Copy, offset| {
+            let at = Position { epoch: EPOCH, offset };
+            let message = Broadcast::kept("1", at, false, false, &copy.memory);
+            assert_eq!(copy.history.hears(LINK, message, copy.now), Heard::Next);
+        };
+        for offset in 51..51 + u64::from(UNFIT) {
+            hears(&copy, offset);
+            let span = Span::Down(offset - 1, 41);
+            assert_eq!(copy.missing(behind(40)), Some(span));
+            // It is too old before the answer comes.
+            copy.now += LIMITS.time;
+            assert_eq!(copy.history.extent(copy.now).oldest, offset + 1);
+            copy.learns(span, seen(offset, true), (41..offset).rev());
+        }
+        assert_eq!(copy.missing(behind(40)), None, "who waits gets a gap");
+        copy.now += PAUSE;
+        let span = Span::Down(50 + u64::from(UNFIT), 41);
+        assert_eq!(copy.missing(behind(40)), Some(span));
+        copy.learns(span, seen(50 + u64::from(UNFIT), true), (41..51 + u64::from(UNFIT)).rev());
+        assert_eq!((copy.missing(behind(40)), copy.history.extent(copy.now).oldest), (None, 41));
+    }
+
+    #[test]
+    fn a_copy_that_loses_its_connection_while_it_catches_up_begins_again() {
+        let copy = Copy::new(1 << 24);
+        for link in 2..2 + 2 * u64::from(FETCHES) {
+            let span = Span::From(51);
+            assert_eq!(copy.history.tries(span), (span, false));
+            copy.history.learns(link, span, (&seen(150, false), Vec::new()), copy.now);
+        }
     }
 
     #[test]

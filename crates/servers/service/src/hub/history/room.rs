@@ -110,6 +110,12 @@ impl RoomHistory {
         self.lock().epoch
     }
 
+    /// The position of its newest message.
+    pub fn newest(&self) -> Position {
+        let inside = self.lock();
+        Position { epoch: inside.epoch, offset: inside.log.top() }
+    }
+
     /// Its limits.
     pub fn limits(&self) -> HistoryLimits {
         self.lock().limits

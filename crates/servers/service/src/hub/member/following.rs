@@ -69,7 +69,8 @@ impl Member {
         now: Now,
         out: &mut Vec<u8>,
     ) {
-        let (follower, Start { position, has_gap }) = Follower::join(history, asked, now.instant);
+        let join = if is_named { Follower::join } else { Follower::begin };
+        let (follower, Start { position, has_gap }) = join(history, asked, now.instant);
         if has_gap {
             write_gap(Some(position), out);
         } else {

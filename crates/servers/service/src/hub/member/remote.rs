@@ -101,7 +101,14 @@ impl Member {
         let Joining { history, asked, first, own, .. } = *joining;
         // Without a position, it begins before its own first message.
         let before = |first: Position| Position { offset: first.offset - 1, ..first }.asked();
-        let begins = asked.or_else(|| first.map(before));
+        let own_first = first.map(before);
+        // The history may have gone on since this was sent.
+        let was_at = match outcome {
+            RemoteOutcome::Kept { epoch, offset } => Some(Position { epoch: Epoch(epoch), offset }),
+            _ => None,
+        };
+        let was_at = was_at.filter(|at| *at != history.newest()).map(Position::asked);
+        let begins = asked.or(own_first).or(was_at);
         self.begin(&history, (begins, asked.is_some()), context.now, context.out);
         if let Some(follower) = &mut self.follower {
             follower.looks();

@@ -39,8 +39,8 @@ pub struct Redis {
     pub is_blind: bool,
     /// A mistake: hubs with histories do not hear what no script has published.
     pub hides_holes: bool,
-    /// Hubs without histories may not ask whether others have some.
-    pub hides_reign: bool,
+    /// Commands that it refuses, each with an error.
+    pub refused: BTreeMap<&'static str, &'static str>,
     /// The scripts that it knows, by their names.
     scripts: BTreeMap<String, Script>,
     /// Whether a message comes back before its reply, as Redis 6 does it.
@@ -121,6 +121,9 @@ impl Redis {
 
     fn carries_out(&mut self, client: usize, command: &[Vec<u8>]) {
         let one = self.clients.get_mut(&client).unwrap();
+        if let Some(why) = self.refused.get(str::from_utf8(&command[0]).unwrap()) {
+            return one.output.extend(format!("-{why}\r\n").into_bytes());
+        }
         match &*command[0] {
             b"HELLO" => {
                 one.output.extend_from_slice(
@@ -149,7 +152,6 @@ impl Redis {
                 }
             }
             b"PUBLISH" | b"SPUBLISH" => self.publishes(client, &command[1], &command[2]),
-            b"EXISTS" if self.hides_reign => one.output.extend_from_slice(b"-NOPERM no\r\n"),
             b"EXISTS" => {
                 let number = u8::from(self.stored.has_reign());
                 one.output.extend(format!(":{number}\r\n").into_bytes());

@@ -63,6 +63,7 @@ struct World<J> {
     members: Vec<Member<J>>,
     fault: Fault,
     is_mixed: bool,
+    is_in_cluster: bool,
     /// Members join the first ones.
     open_hubs: usize,
     /// Of connections at the broker, and of messages.
@@ -90,7 +91,9 @@ impl Place for Simulated {
     }
 }
 
-fn node(number: u64, (master, keeps): (usize, usize), fault: Fault, now: Now) -> Node {
+/// `at`: the number of the master, and whether it is in a cluster.
+fn node(number: u64, at: (usize, bool), keeps: usize, fault: Fault, now: Now) -> Node {
+    let (master, is_in_cluster) = at;
     let place = Arc::new(Simulated(master.into()));
     let broker = Broker {
         name: "simulated".to_owned(),
@@ -99,7 +102,7 @@ fn node(number: u64, (master, keeps): (usize, usize), fault: Fault, now: Now) ->
         password: None,
         tls: None,
         prefix: "x".to_owned(),
-        is_in_cluster: false,
+        is_in_cluster,
         node: number,
         secret: number ^ 0x5555_5555,
         health: Arc::default(),
@@ -128,19 +131,25 @@ impl<J: Judging> World<J> {
         let mut random = Random::new(seed);
         let now = Now { instant: Instant::now(), unix_s: 1_000_000_000 };
         let pushes_first = random.chance(500);
+        // In some simulations one hub keeps no history.
+        let is_mixed = fault == Fault::HoleIgnored || loses && seed % 4 == 1;
+        // In others the servers are in a cluster. There a hub without a copy drops what was overtaken.
+        let is_in_cluster = J::KEEPS > 0 && !is_mixed && seed % 3 == 2;
         let servers = [1, 2].map(|number| {
-            let mut redis = Redis::new(pushes_first);
+            let mut redis =
+                if is_in_cluster { Redis::in_cluster() } else { Redis::new(pushes_first) };
             redis.process.run = if fault == Fault::EpochKept { 1 } else { number };
             redis.process.now = 1_000_000;
             redis.process.is_replica = number == 2;
             redis.is_blind = fault == Fault::EpochKept;
             redis.process.ignores_moves = fault == Fault::MoveIgnored;
-            (redis.hides_holes, redis.hides_reign) =
-                (fault == Fault::HoleIgnored, fault == Fault::HoleIgnored);
+            redis.hides_holes = fault == Fault::HoleIgnored;
+            if redis.hides_holes {
+                // The hub without histories may not ask whether others have some.
+                redis.refused.insert("EXISTS", "NOPERM no");
+            }
             redis
         });
-        // In some simulations one hub keeps no history.
-        let is_mixed = fault == Fault::HoleIgnored || loses && seed % 4 == 1;
         let keeps = |number| if is_mixed && number == 2 { 0 } else { J::KEEPS };
         let member = |_| Member {
             judge: J::default(),
@@ -151,7 +160,10 @@ impl<J: Judging> World<J> {
         };
         World {
             nodes: (0..HUBS as u64)
-                .map(|number| node(seed * 99 + number + 1, (0, keeps(number)), fault, now))
+                .map(|number| {
+                    let at = (0, is_in_cluster);
+                    node(seed * 99 + number + 1, at, keeps(number), fault, now)
+                })
                 .collect(),
             members: (0..MEMBERS).map(member).collect(),
             master: 0,
@@ -161,6 +173,7 @@ impl<J: Judging> World<J> {
             count: 1000,
             loses,
             is_mixed,
+            is_in_cluster,
             open_hubs: HUBS,
             random,
             now,
@@ -311,6 +324,7 @@ impl<J: Judging> World<J> {
             // Options change.
             _ => {
                 let (at, keeps) = (self.random.below(2), self.random.below(2) * J::KEEPS);
+                let keeps = if self.is_in_cluster { J::KEEPS } else { keeps };
                 self.nodes[at].hub.reload(settings(keeps));
             }
         }
@@ -349,8 +363,8 @@ impl<J: Judging> World<J> {
         }
         self.count += 1;
         let keeps = if self.is_mixed && at == 2 { 0 } else { J::KEEPS };
-        let (number, place) = (self.count as u64 * 1_000_003, (self.master, keeps));
-        self.nodes[at] = node(number, place, self.fault, self.now);
+        let (number, place) = (self.count as u64 * 1_000_003, (self.master, self.is_in_cluster));
+        self.nodes[at] = node(number, place, keeps, self.fault, self.now);
         // It might have been the last one at an old master, and cannot announce that it was there.
         self.published.retain(|one| one.hub != at);
         for who in 0..MEMBERS {
@@ -482,7 +496,7 @@ impl<J: Judging> World<J> {
         }
         self.reads_late(false);
         (0..HUBS).for_each(|at| self.becomes(at, Fate::Works));
-        if self.is_mixed && self.servers[0].hides_reign {
+        if self.is_mixed && self.servers[0].hides_holes {
             // Every message of the hub without a history is a gap.
             self.open_hubs = 2;
             for who in 0..MEMBERS {
@@ -590,7 +604,7 @@ fn members_get_every_message_once_and_in_one_order_or_a_gap() {
 
 #[test]
 fn members_of_rooms_with_a_history_recover_at_any_hub_or_get_a_gap() {
-    play_all::<Recovering>(true);
+    assert!(play_all::<Recovering>(true).is_none_or(|all| all[1] > 20));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::{
     collections::{BTreeMap, VecDeque},
     mem,
     sync::Arc,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 /// Fetches of messages at once. Each has at most 256 KiB and one message.
@@ -16,6 +16,8 @@ const FETCHES: usize = 4;
 const LOOKS: usize = 256;
 /// Maximum number of members and backends that wait.
 const MOST: usize = 1 << 16;
+/// Minimum time between two searches for members that have left, if so many wait.
+const APART: Duration = Duration::from_secs(1);
 /// So many questions to the broker somebody waits for, and two more for each message that the room keeps: an answer has at
 /// least one. Then they get what there is.
 const ROUNDS: usize = 8;
@@ -102,6 +104,8 @@ pub(super) struct Fetches {
     fetches: usize,
     looks: usize,
     questions: usize,
+    /// When it has searched for members that have left.
+    searched_at: Option<Instant>,
 }
 
 impl Fetches {
@@ -118,6 +122,41 @@ impl Fetches {
             State::Queued(_) if !becomes_urgent => {}
             State::New | State::Queued(_) => one.queue(room, queues),
         }
+    }
+
+    /// If as many wait as may, returns members in rooms that have none any longer: they need not wait.
+    pub fn make_room(
+        &mut self,
+        now: Instant,
+        has_members: impl Fn(&RoomName) -> bool,
+    ) -> Vec<Question> {
+        let is_soon = |at| now.saturating_duration_since(at) < APART;
+        if self.questions < MOST || self.searched_at.is_some_and(is_soon) {
+            return Vec::new();
+        }
+        self.searched_at = Some(now);
+        self.take(|room, _| !has_members(room), |asker| asker != Asker::Backend)
+    }
+
+    /// Takes the questions of these askers in these rooms.
+    fn take(
+        &mut self,
+        is_in: impl Fn(&RoomName, State) -> bool,
+        is_of: impl Fn(Asker) -> bool,
+    ) -> Vec<Question> {
+        let rooms = self.rooms.iter_mut().filter(|(room, one)| is_in(room, one.state));
+        let taken = rooms.flat_map(|(_, one)| {
+            let is_of = &is_of;
+            one.questions.extract_if(.., move |question| is_of(question.asker))
+        });
+        let taken: Vec<Question> = taken.collect();
+        self.questions -= taken.len();
+        taken
+    }
+
+    /// Whether some room waits until the broker is asked for it.
+    pub fn are_queued(&self) -> bool {
+        self.queues.iter().any(|queue| !queue.is_empty())
     }
 
     /// Somebody waits for a room. Returns false if there is no place.
@@ -155,8 +194,14 @@ impl Fetches {
                 self.queues[FETCHED].push_back(room);
                 continue;
             }
-            let is_full = one.places == 0 && self.looks >= LOOKS;
-            if is_full || self.fetches + one.places > FETCHES {
+            // The first one that waits for a fetch gets the places that become free.
+            let is_behind = rank == OTHERS && !self.queues[FETCHED].is_empty();
+            let is_full = if one.places == 0 {
+                self.looks >= LOOKS
+            } else {
+                is_behind || self.fetches + one.places > FETCHES
+            };
+            if is_full {
                 self.queues[rank].push_front(room);
                 return None;
             }
@@ -237,23 +282,29 @@ impl Fetches {
 
     /// A heartbeat is sent. Returns members that have waited, and do not know yet that it takes longer.
     pub fn take_members(&mut self) -> Vec<Question> {
-        let is_member = |one: &mut Question| one.asker == Asker::Member;
-        let rooms = self.rooms.values_mut();
-        let members = rooms.flat_map(|room| room.questions.extract_if(.., is_member));
-        let members: Vec<Question> = members.collect();
-        self.questions -= members.len();
-        members
+        self.take(|_, _| true, |asker| asker == Asker::Member)
     }
 
-    /// The connection is lost. Returns those who learn of it. Rooms for which nobody waits are forgotten, unless
-    /// their histories must not continue.
-    pub fn lose(&mut self) -> Vec<Question> {
+    /// The broker has refused a heartbeat, so rooms that wait for the next one wait for longer; or all for which it was not
+    /// asked, if `is_blocked`. Returns their backends.
+    pub fn take_backends(&mut self, is_blocked: bool) -> Vec<Question> {
+        let waits = |state| state == State::Waiting || is_blocked && state != State::Asked;
+        self.take(|_, state| waits(state), |asker| asker == Asker::Backend)
+    }
+
+    /// The connection is lost. Returns those who learn of it, and all of rooms without members. Rooms for which nobody waits
+    /// are forgotten, unless their histories must not continue.
+    pub fn lose(&mut self, has_members: impl Fn(&RoomName) -> bool) -> Vec<Question> {
         let mut gone = Vec::new();
         let Fetches { rooms, queues, .. } = self;
         queues.iter_mut().for_each(VecDeque::clear);
         (self.fetches, self.looks) = (0, 0);
         rooms.retain(|room, one| {
-            gone.extend(one.gives_up());
+            if has_members(room) {
+                gone.extend(one.gives_up());
+            } else {
+                gone.append(&mut one.questions);
+            }
             if one.state == State::Asked
                 && let Some(span) = one.span
             {
@@ -386,7 +437,7 @@ mod tests {
         fetches.add(&room, Arc::clone(&history), Cause::Heard);
         for link in 2..4 {
             assert_eq!(fetches.next(link, now).unwrap().span, Span::From(4));
-            fetches.lose();
+            fetches.lose(|_| true);
             fetches.add(&room, Arc::clone(&history), Cause::Heard);
         }
         let due = fetches.next(4, now).unwrap();
@@ -410,7 +461,7 @@ mod tests {
                 assert_eq!(fetches.answered(&room, false, link, now), []);
                 assert_eq!(fetches.next(link, now).unwrap().span, Span::Down(50, 10));
             }
-            fetches.lose();
+            fetches.lose(|_| true);
         }
         assert_eq!(fetches.next(6, now).unwrap().span, Span::From(51));
         history.learns(6, Span::From(51), (&seen, Vec::new()), now);
@@ -494,7 +545,7 @@ mod tests {
         // A few at once, and each room once.
         add_known(&mut fetches, &histories, &["a", "b", "c"], Cause::Heard);
         assert_eq!(names(&all_next(&mut fetches)), ["a", "b"]);
-        fetches.lose();
+        fetches.lose(|_| true);
         assert_eq!(names(&all_next(&mut fetches)), [""; 0], "the others are forgotten");
     }
 
@@ -505,7 +556,7 @@ mod tests {
         let all = ["a", "b", "c"];
         add_known(&mut fetches, &histories, &all, Cause::Heard);
         assert_eq!(all_next(&mut fetches).len(), 3);
-        fetches.lose();
+        fetches.lose(|_| true);
         add_known(&mut fetches, &histories, &["d"], Cause::Heard);
         let add_all = |fetches: &mut Fetches, names: &[&str]| {
             for name in names {
@@ -519,11 +570,88 @@ mod tests {
         let due = all_next(&mut fetches);
         assert_eq!((names(&due), due[0].span), (vec!["a"], Span::From(4)));
         // The connection is lost again, and it was this one. The others are not given up.
-        fetches.lose();
+        fetches.lose(|_| true);
         add_all(&mut fetches, &all);
         let due = all_next(&mut fetches);
         let spans: Vec<Span> = due.iter().map(|due| due.span).collect();
         assert_eq!((names(&due), spans), (vec!["a", "b"], vec![Span::Skip, Span::From(4)]));
+    }
+
+    #[test]
+    fn whose_turn_it_is_takes_no_place_from_a_room_that_needs_all() {
+        let histories = Histories::mirroring(Arc::default());
+        let mut fetches = Fetches::default();
+        add_known(&mut fetches, &histories, &["a"], Cause::Heard);
+        all_next(&mut fetches);
+        fetches.lose(|_| true);
+        // These were looked at, and messages are missing.
+        let turns = ["b", "c", "d", "e", "f"];
+        add_known(&mut fetches, &histories, &turns, Cause::Turn);
+        for due in all_next(&mut fetches) {
+            fetches.answered(&due.room, false, 1, Instant::now());
+        }
+        assert_eq!(names(&all_next(&mut fetches)), turns[..FETCHES]);
+        // A member joins the first room, which is fetched alone, and another one joins one behind it.
+        let room = RoomName::of("a");
+        fetches.add(&room, histories.kept(&room).unwrap(), Cause::Heard);
+        add_known(&mut fetches, &histories, &["g"], Cause::Heard);
+        for name in &turns[..FETCHES - 1] {
+            fetches.answered(&RoomName::of(name), false, 1, Instant::now());
+            assert_eq!(names(&all_next(&mut fetches)), [""; 0], "a place is kept");
+        }
+        fetches.answered(&RoomName::of(turns[FETCHES - 1]), false, 1, Instant::now());
+        assert_eq!(names(&all_next(&mut fetches)), ["a"]);
+    }
+
+    #[test]
+    fn a_backend_does_not_wait_while_the_broker_refuses_everything() {
+        let (histories, now) = (Histories::mirroring(Arc::default()), Instant::now());
+        let mut fetches = Fetches::default();
+        let ask = |fetches: &mut Fetches, name: &str, count, asker| {
+            let room = RoomName::of(name);
+            let history = histories.open(&room, LIMITS, now).unwrap();
+            fetches.ask(&room, history, Question::new(ticket(count), Wanted::Newest(9), asker));
+        };
+        let tickets = |gone: Vec<Question>| -> Vec<u64> {
+            gone.into_iter().map(|question| question.ticket.count).collect()
+        };
+        ask(&mut fetches, "a", 1, Asker::Waiting);
+        let due = fetches.next(1, now).unwrap();
+        fetches.refused(&due.room, true, true);
+        // The room waits for a heartbeat that is not refused.
+        ask(&mut fetches, "a", 2, Asker::Backend);
+        ask(&mut fetches, "b", 3, Asker::Backend);
+        assert_eq!(tickets(fetches.take_backends(false)), [2]);
+        assert_eq!(tickets(fetches.take_backends(true)), [3], "nothing is asked for");
+        ask(&mut fetches, "c", 4, Asker::Backend);
+        assert_eq!(names(&all_next(&mut fetches)), ["b", "c"]);
+        assert_eq!(tickets(fetches.take_backends(true)), [0; 0], "it was asked for");
+        assert_eq!(fetches.questions, 2);
+    }
+
+    #[test]
+    fn members_that_have_left_do_not_keep_others_from_waiting() {
+        let (histories, now) = (Histories::mirroring(Arc::default()), Instant::now());
+        let mut fetches = Fetches::default();
+        let ask = |fetches: &mut Fetches, name: &str, count| {
+            let room = RoomName::of(name);
+            let history = histories.open(&room, LIMITS, now).unwrap();
+            let question = Question::new(ticket(count), Wanted::Newest(0), Asker::Waiting);
+            fetches.ask(&room, history, question)
+        };
+        let stays = |room: &RoomName| room.as_str() == "stays";
+        for count in 0..MOST as u64 {
+            assert!(fetches.make_room(now, stays).is_empty());
+            assert!(ask(&mut fetches, if count % 2 == 0 { "left" } else { "stays" }, count));
+        }
+        assert!(!ask(&mut fetches, "new", 0));
+        assert_eq!(fetches.make_room(now, stays).len(), MOST / 2);
+        (0..MOST as u64 / 2).for_each(|count| assert!(ask(&mut fetches, "left", count)));
+        assert_eq!(fetches.make_room(now, stays).len(), 0, "not twice in a second");
+        assert_eq!(fetches.make_room(now + APART, stays).len(), MOST / 2);
+        assert!(ask(&mut fetches, "left", 7));
+        assert_eq!(fetches.lose(stays).len(), 1, "members that wait know that it takes longer");
+        assert_eq!(fetches.questions, MOST / 2);
     }
 
     #[test]
@@ -552,7 +680,7 @@ mod tests {
         assert_eq!(breaks, 5);
         // A loss changes nothing.
         add(&mut fetches, Cause::Hole);
-        fetches.lose();
+        fetches.lose(|_| true);
         assert!(all_next(&mut fetches).is_empty());
         fetches.beats();
         assert!(all_next(&mut fetches)[0].breaks);

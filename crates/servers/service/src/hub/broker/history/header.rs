@@ -24,15 +24,14 @@ pub(in super::super) struct Placed<'a> {
 impl<'a> Placed<'a> {
     /// Reads it. `None`: it has not this form.
     pub(in super::super) fn read(bytes: &'a [u8]) -> Option<Placed<'a>> {
-        let (version, rest) = bytes.split_first()?;
+        let (_, rest) = bytes.split_first().filter(|(version, _)| **version == VERSION)?;
         let mut parts = rest.splitn(5, |byte| *byte == b' ');
         let mut word = || str::from_utf8(parts.next()?).ok();
         let (offset, epoch) = (word()?.parse().ok()?, read_epoch(word()?)?);
         let (messages, seconds) = (word()?.parse().ok()?, word()?.parse().ok()?);
         let limits = HistoryLimits { messages, time: Duration::from_secs(seconds) };
         let position = (offset > 0).then_some(Position { epoch, offset });
-        let is_known = *version == VERSION;
-        Some(Placed { position, limits, message: parts.next()? }).filter(|_| is_known)
+        Some(Placed { position, limits, message: parts.next()? })
     }
 }
 

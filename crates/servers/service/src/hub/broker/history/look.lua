@@ -14,7 +14,11 @@ elseif known[2] ~= now or ARGV[4] == '1' then
   redis.call('HSET', KEYS[2], 'epoch', epoch, 'reign', now)
 end
 -- Without a message it is soon forgotten. A server that refuses to write may still be read.
-redis.pcall('EXPIRE', KEYS[2], top == '0' and 300 or ARGV[3] + 7200)
+local expires = redis.pcall('EXPIRE', KEYS[2], top == '0' and 300 or ARGV[3] + 7200)
+if not known[1] and type(expires) == 'table' then
+  redis.call('DEL', KEYS[2])
+  return expires
+end
 local found = {epoch, top, 1}
 local at, bytes, step = tonumber(ARGV[6]), 0, ARGV[5] == '-' and -1 or 1
 local command = step == 1 and 'XRANGE' or 'XREVRANGE'

@@ -23,14 +23,14 @@ use super::{envelope::Envelope, greeting::shown, settings::Broker};
 use crate::hub::{
     broadcast::Broadcast,
     census::Census,
-    history::{Asker, Heard, HistoryLimits, Learned, Position, RoomHistory},
+    history::{Asker, Heard, HistoryLimits, Learned, Position, RoomHistory, Seen},
     live::Live,
 };
 use fetches::{Cause, Due, Fetches, Question};
 use regatta_engine::{RemoteOutcome, RoomName, Ticket, UplinkAct, UplinkTurn};
-use regatta_proto::resp::{Value, write_command};
+use regatta_proto::resp::Value;
 use round::Round;
-use scripts::{Beat, Beaten, Scripts, read_beaten, read_seen, refusal, reign};
+use scripts::{Beat, Beaten, Found, Scripts, is_not_permitted, read_beaten, read_seen, refusal};
 use std::{
     collections::{BTreeSet, VecDeque},
     mem,
@@ -40,11 +40,11 @@ use std::{
 
 /// Bytes of output from which on no further fetch is asked for.
 const MOST_OUT: usize = 48 << 10;
-/// With how many heartbeats the broker is asked for all histories with members, so that it does not drop what is known of
-/// them. It keeps that for two hours more than the messages.
-const BEATS: usize = 3_600;
+/// With how many heartbeats, at least and at most, the broker is asked for all histories with members, so that it does not
+/// drop what is known of them. It keeps that for two hours more than the messages.
+const BEATS: (usize, usize) = (10, 3_600);
 /// The same for rooms in which nothing was published. What is known of these it keeps for five minutes.
-const UNUSED_BEATS: usize = 60;
+const UNUSED_BEATS: (usize, usize) = (1, 60);
 /// Minimum time between two lines about what it refuses for rooms.
 const APART: Duration = Duration::from_secs(60);
 
@@ -94,10 +94,15 @@ pub(super) struct Keeper {
     are_loaded: bool,
     /// Why it does not take them.
     not_loaded: Option<String>,
-    /// Another hub keeps histories; `None`: the broker does not say.
+    /// Another hub keeps histories, so messages are published by a script; `None`: the broker does not permit this hub to ask
+    /// that, or to run scripts.
     others_keep: Option<bool>,
+    /// The broker may be asked that on this connection.
+    may_ask: bool,
     /// The connection is up.
     is_up: bool,
+    /// Fetches wait for room in the output.
+    is_held: bool,
     /// Rooms in which nothing was published.
     unused: BTreeSet<RoomName>,
     /// The looks at all rooms, and at these.
@@ -111,10 +116,10 @@ pub(super) struct Keeper {
 impl Keeper {
     pub fn new(broker: Arc<Broker>, live: Arc<Live>, census: Arc<Census>) -> Keeper {
         Keeper {
+            scripts: Scripts::new(broker.start(), broker.is_in_cluster),
             broker,
             live,
             census,
-            scripts: Scripts::default(),
             fetches: Fetches::default(),
             asked: VecDeque::new(),
             link: 1,
@@ -127,7 +132,9 @@ impl Keeper {
             are_loaded: false,
             not_loaded: None,
             others_keep: Some(false),
+            may_ask: true,
             is_up: false,
+            is_held: false,
             unused: BTreeSet::new(),
             rounds: Default::default(),
             has_noted_limits: false,
@@ -145,6 +152,11 @@ impl Keeper {
         self.live.current().keeps_histories() || !self.census.histories.are_unused()
     }
 
+    /// Whether it has a copy of the history of this room.
+    pub fn has_copy(&self, room: &RoomName) -> bool {
+        !self.census.histories.are_unused() && self.census.history(room).is_some()
+    }
+
     /// A command was sent.
     pub fn asks(&mut self, what: Asked) {
         self.asked.push_back(what);
@@ -157,19 +169,22 @@ impl Keeper {
 
     /// Asks what this hub must know, and tries what it must be able to do. Before each heartbeat.
     pub fn beats(&mut self, turn: &mut Turn<'_>) {
-        let is_sure = self.keeps() && self.harmless == self.unplaced;
-        if !is_sure && self.others_keep.is_some() {
+        let keeps = self.keeps();
+        if !keeps {
+            // It may have kept some before.
+            self.broker.health.keeps();
+        }
+        let is_sure = keeps && self.harmless == self.unplaced;
+        if !is_sure && self.may_ask {
             // The answer is followed by the heartbeat.
-            write_command([&b"EXISTS"[..], reign(&self.broker.prefix).as_bytes()], turn.out);
+            self.scripts.others_keep(turn.out);
             self.asks(Asked::OthersKeep(self.unplaced));
-        } else if self.keeps() {
+        } else if keeps {
             self.tries(turn);
         }
         if self.is_up {
             // The results of their messages do not wait any longer for the history.
-            for Question { ticket, asker, .. } in self.fetches.take_members() {
-                turn.acts.push(UplinkAct::Done(ticket, later(asker)));
-            }
+            give_up(self.fetches.take_members(), turn);
             self.looks_at_some();
             self.flush(turn);
         }
@@ -182,13 +197,13 @@ impl Keeper {
         let last = self.last.as_ref();
         let last = last.map(|(run, at)| (&**run, now.saturating_duration_since(*at)));
         let beat = Beat { next, last, keeps: self.keeps() };
-        self.scripts.beat(&self.broker.prefix, &beat, turn.out);
+        self.scripts.beat(&beat, turn.out);
         self.asks(Asked::Beat(self.holes));
     }
 
     fn loads(&mut self, turn: &mut Turn<'_>) {
         if !self.are_loaded {
-            Scripts::load(turn.out);
+            self.scripts.load(turn.out);
             (0..Scripts::COUNT).for_each(|_| self.asks(Asked::Script));
             self.are_loaded = true;
         }
@@ -234,12 +249,13 @@ impl Keeper {
     pub fn lose(&mut self, turn: &mut Turn<'_>) {
         self.link += 1;
         self.asked.clear();
-        (self.are_loaded, self.others_keep, self.is_up) = (false, Some(false), false);
+        (self.are_loaded, self.is_up, self.is_held) = (false, false, false);
+        // What it may not do is not tried with messages.
+        (self.others_keep, self.may_ask) = (self.others_keep.and(Some(false)), true);
         self.unused.clear();
         (self.rounds, self.here) = Default::default();
-        for Question { ticket, asker, .. } in self.fetches.lose() {
-            turn.acts.push(UplinkAct::Done(ticket, later(asker)));
-        }
+        let Keeper { fetches, census, .. } = self;
+        give_up(fetches.lose(|room| census.has_members(room)), turn);
     }
 
     /// Publishes to a room and its channel by a script, if some hub keeps histories. Returns false if none does.
@@ -256,7 +272,7 @@ impl Keeper {
         self.loads(turn);
         let limits = self.limits(room);
         let epoch = self.census.histories.new_epoch();
-        let place = (&*self.broker.prefix, room.as_str(), channel);
+        let place = (room.as_str(), channel);
         let write = |out: &mut Vec<u8>| message.write(out);
         self.scripts.publish(place, (limits, epoch), (message.len(), write), turn.out);
         true
@@ -318,27 +334,25 @@ impl Keeper {
     pub fn answered(&mut self, asked: Asked, reply: Value<'_>, turn: &mut Turn<'_>) {
         let now = turn.now.instant;
         match (asked, reply) {
-            (Asked::Look(due), reply) if read_seen(reply).is_none() => {
-                let text = if let Value::Error(text) = reply { text } else { b"another form" };
-                let why = self.is_refused(&due.room, text, now);
-                let waits = self.broker.health.is_refusing_to_keep();
-                let stays = self.census.has_members(&due.room);
-                let (gone, is_over) = self.fetches.refused(&due.room, waits, stays);
-                for Question { ticket, asker, .. } in gone {
-                    let over = RemoteOutcome::Refused(why);
-                    let outcome = if is_over { over } else { later(asker) };
-                    turn.acts.push(UplinkAct::Done(ticket, outcome));
+            (Asked::Look(due), reply) => {
+                match read_seen(reply) {
+                    Some(answer) => self.looked(due, answer, turn),
+                    None => self.may_not_look(&due.room, reply, turn),
                 }
                 self.flush(turn);
             }
-            (Asked::Look(due), reply) => self.looked(due, reply, turn),
             (Asked::OthersKeep(unplaced), reply) => {
+                let others_keep = matches!(reply, Value::Integer(1..));
                 match reply {
-                    Value::Integer(number) => self.others_do(number > 0, unplaced, now),
-                    // It may not ask. Hubs that keep histories hear what this one publishes.
-                    _ => self.others_keep = None,
+                    Value::Integer(_) => self.others_do(others_keep, unplaced, now),
+                    // Hubs that keep histories hear what this one publishes.
+                    Value::Error(text) if is_not_permitted(text) => {
+                        (self.others_keep, self.may_ask) = (None, false);
+                    }
+                    // It is asked again with the next heartbeat.
+                    _ => {}
                 }
-                if self.others_keep == Some(true) || self.keeps() {
+                if others_keep || self.keeps() {
                     self.tries(turn);
                 }
             }
@@ -359,7 +373,11 @@ impl Keeper {
     /// The broker has answered a heartbeat, before which there were so many holes.
     fn has_beaten(&mut self, holes: u64, beaten: Beaten<'_>, turn: &mut Turn<'_>) {
         let Beaten { reign, run, refusal } = beaten;
-        self.tried(refusal, turn.now.instant);
+        if self.keeps() {
+            self.tried(refusal, turn.now.instant);
+        } else {
+            self.tried_for_others(refusal);
+        }
         if refusal.is_empty() {
             // What was refused is tried again, but not as long as the broker refuses everything.
             self.fetches.beats();
@@ -370,6 +388,31 @@ impl Keeper {
                 run.clone_into(last);
             }
             self.reigns(reign, turn);
+        }
+        if !refusal.is_empty() {
+            let is_blocked = self.is_blocked();
+            give_up(self.fetches.take_backends(is_blocked), turn);
+        }
+    }
+
+    /// The broker has answered whether this hub may publish in the histories of other hubs. It has none itself, so it is
+    /// ready also if not.
+    fn tried_for_others(&mut self, refusal: &[u8]) {
+        if refusal.is_empty() {
+            self.others_keep.get_or_insert(true);
+            return;
+        }
+        let is_unknown = refusal.starts_with(b"NOSCRIPT");
+        self.are_loaded &= !is_unknown;
+        let not_loaded = self.not_loaded.take();
+        let may_not_load = not_loaded.as_ref().is_some_and(|why| why.contains("NOPERM"));
+        let may_not = is_not_permitted(refusal) || is_unknown && may_not_load;
+        if may_not && self.others_keep.take().is_some() {
+            let why = not_loaded.unwrap_or_else(|| shown(refusal));
+            self.log(&format!(
+                "other hubs keep histories, in which this hub may not publish: {why}; what it publishes is a gap for \
+                 their members"
+            ));
         }
     }
 
@@ -382,7 +425,10 @@ impl Keeper {
             (self.last, self.here) = (Some((String::new(), now)), None);
             (self.harmless, self.holes) = (self.unplaced, self.holes + 1);
         }
-        self.others_keep = Some(keep);
+        // What it may not do is not tried with messages.
+        if !keep || self.others_keep.is_some() {
+            self.others_keep = Some(keep);
+        }
     }
 
     /// The broker has said which reign it is. All messages before its answer have come.
@@ -400,9 +446,22 @@ impl Keeper {
         self.flush(turn);
     }
 
-    fn looked(&mut self, due: Due, reply: Value<'_>, turn: &mut Turn<'_>) {
+    fn may_not_look(&mut self, room: &RoomName, reply: Value<'_>, turn: &mut Turn<'_>) {
+        let text = if let Value::Error(text) = reply { text } else { b"another form" };
+        let why = self.is_refused(room, text, turn.now.instant);
+        let waits = self.broker.health.is_refusing_to_keep();
+        let stays = self.census.has_members(room);
+        match self.fetches.refused(room, waits, stays) {
+            (gone, false) => give_up(gone, turn),
+            (gone, true) => turn.acts.extend(
+                gone.into_iter()
+                    .map(|question| UplinkAct::Done(question.ticket, RemoteOutcome::Refused(why))),
+            ),
+        }
+    }
+
+    fn looked(&mut self, due: Due, (mut seen, found): (Seen, Vec<Found<'_>>), turn: &mut Turn<'_>) {
         let Due { room, history, span, breaks } = due;
-        let Some((mut seen, found)) = read_seen(reply) else { return };
         let has_some = !found.is_empty();
         let settings = self.live.current();
         let messages = found.into_iter().filter_map(|(offset, bytes)| {
@@ -422,32 +481,40 @@ impl Keeper {
                     "it has lost messages of the room {:?}; members get a gap",
                     room.as_str()
                 ));
-                self.fetches.add(&room, history, Cause::Hole);
+                self.fetches.add(&room, Arc::clone(&history), Cause::Hole);
             }
         }
         if seen.top == 0 {
             self.unused.insert(room.clone());
         }
         for ticket in self.fetches.answered(&room, breaks, self.link, now) {
-            turn.acts.push(UplinkAct::Done(ticket, RemoteOutcome::Sent));
+            turn.acts.push(UplinkAct::Done(ticket, begins(&history)));
         }
-        self.flush(turn);
     }
 
-    /// Asks for histories that are due. If the hub has heard messages elsewhere, not before this server knows that: its epochs
-    /// may end.
-    fn flush(&mut self, turn: &mut Turn<'_>) {
-        if self.last.is_some() && self.here.is_none() {
-            return;
-        }
-        while turn.pending.max(turn.out.len()) < MOST_OUT
-            && let Some(due) = self.fetches.next(self.link, turn.now.instant)
-        {
+    /// Whether the server does not know yet that the hub has heard messages elsewhere, so that its epochs may end.
+    fn is_blocked(&self) -> bool {
+        self.last.is_some() && self.here.is_none()
+    }
+
+    /// Whether fetches wait for room in the output.
+    pub fn is_held(&self) -> bool {
+        self.is_held
+    }
+
+    /// Asks for histories that are due, unless the epochs may end. The connection must be up.
+    pub fn flush(&mut self, turn: &mut Turn<'_>) {
+        self.is_held = false;
+        while !self.is_blocked() {
+            if turn.pending.max(turn.out.len()) >= MOST_OUT {
+                self.is_held = self.fetches.are_queued();
+                return;
+            }
+            let Some(due) = self.fetches.next(self.link, turn.now.instant) else { return };
             self.loads(turn);
             let epoch = self.census.histories.new_epoch();
-            let place = (&*self.broker.prefix, due.room.as_str());
-            let what = (due.span, due.breaks);
-            self.scripts.look(place, (due.history.limits(), epoch), what, turn.out);
+            let (room, what) = (due.room.as_str(), (due.span, due.breaks));
+            self.scripts.look(room, (due.history.limits(), epoch), what, turn.out);
             self.asks(Asked::Look(due));
         }
     }
@@ -466,10 +533,12 @@ impl Keeper {
             None => RemoteOutcome::NotSent,
             Some(_) if !is_up && asker == Asker::Backend => RemoteOutcome::NotSent,
             Some(history) if is_up && history.missing(self.link, Some(wanted), now).is_none() => {
-                RemoteOutcome::Sent
+                begins(&history)
             }
             Some(history) => {
                 let question = Question::new(ticket, wanted, asker);
+                let Keeper { fetches, census, .. } = self;
+                give_up(fetches.make_room(now, |room| census.has_members(room)), turn);
                 if self.fetches.ask(room, history, question) {
                     if is_up {
                         self.flush(turn);
@@ -499,7 +568,10 @@ impl Keeper {
         let are_unused = self.census.histories.are_unused();
         let history = if are_unused { None } else { self.census.history(room) };
         let Some(history) = history else {
-            if placed.is_none() && settings.terms(room.as_str()).history.are_kept() {
+            if placed.is_none()
+                && settings.keeps_histories()
+                && settings.terms(room.as_str()).history.are_kept()
+            {
                 self.hears_hole(room, turn.now.instant);
             }
             if has_members {
@@ -567,7 +639,18 @@ impl Keeper {
     }
 }
 
-/// What those learn for whom the broker is asked again later: a member that it takes longer.
-fn later(asker: Asker) -> RemoteOutcome {
-    if asker == Asker::Backend { RemoteOutcome::NotSent } else { RemoteOutcome::Unknown }
+/// The history is here. Who joins without a position begins at its newest message now: others may come before it hears of
+/// this.
+fn begins(history: &RoomHistory) -> RemoteOutcome {
+    let Position { epoch, offset } = history.newest();
+    RemoteOutcome::Kept { epoch: epoch.0, offset }
+}
+
+/// These do not get their answer now: members learn that it takes longer, backends that there is none.
+fn give_up(gone: Vec<Question>, turn: &mut Turn<'_>) {
+    turn.acts.extend(gone.into_iter().map(|Question { ticket, asker, .. }| {
+        let is_over = asker == Asker::Backend;
+        let outcome = if is_over { RemoteOutcome::NotSent } else { RemoteOutcome::Unknown };
+        UplinkAct::Done(ticket, outcome)
+    }));
 }

@@ -5,12 +5,12 @@ local known = read(KEYS[2])
 local kept, ttl = tonumber(ARGV[2]), tonumber(ARGV[3])
 if kept == 0 then
   if not known[1] then
-    return redis.call('PUBLISH', ARGV[1], string.char(2) .. '0 0000000000000000 0 0 ' .. ARGV[5])
+    return redis.call(publish, ARGV[1], string.char(2) .. '0 0000000000000000 0 0 ' .. ARGV[5])
   end
   kept, ttl = tonumber(known[4]), tonumber(known[5])
 end
 -- Nothing is undone after an error, so what may fail is checked before anything is written.
-if not (may('PUBLISH', ARGV[1], '') and may('XADD', KEYS[3], '1-0', 'm', '') and may('HSET', KEYS[2], 'top', '1')
+if not (may(publish, ARGV[1], '') and may('XADD', KEYS[3], '1-0', 'm', '') and may('HSET', KEYS[2], 'top', '1')
     and may('DEL', KEYS[3]) and may('EXPIRE', KEYS[2], '1')) then
   return redis.error_reply('NOPERM a command of the script that publishes')
 end
@@ -31,6 +31,6 @@ if ARGV[2] ~= '0' or top == 0 then redis.call('EXPIRE', KEYS[2], ttl + 7200) end
 redis.call('XADD', KEYS[3], 'MAXLEN', kept, offset .. '-0', 'm', ARGV[5])
 redis.call('EXPIRE', KEYS[3], ttl)
 local header = table.concat({string.char(2) .. offset, epoch, kept, ttl, ARGV[5]}, ' ')
-local receivers = redis.pcall('PUBLISH', ARGV[1], header)
+local receivers = redis.pcall(publish, ARGV[1], header)
 if type(receivers) == 'table' then return redis.error_reply('UNKNOWN it is kept, and not published') end
 return receivers

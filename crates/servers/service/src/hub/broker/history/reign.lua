@@ -21,6 +21,8 @@ end
 local function reign(key, next, its_run, age)
   local known = redis.call('HMGET', key, 'reign', 'run', 'before', 'began')
   local run, before = info('server', 'run_id'), info('replication', 'master_replid2')
+  -- Without it, another process would not be noticed.
+  if run == '' then error('INFO has no run_id') end
   -- Without a replica for an hour, a server forgets that it was one.
   local is_same = known[1] and run == known[2] and (before == known[3] or not string.find(before, '[^0]'))
   if is_same and (not age or its_run == run) then return known[1], run end

@@ -7,21 +7,23 @@ use sha1::{Digest, Sha1};
 use std::{fmt::Write as _, iter, time::Duration};
 
 const BEAT: &str = concat!(include_str!("reign.lua"), include_str!("beat.lua"));
-const PUBLISH: &str = concat!(include_str!("reign.lua"), include_str!("publish.lua"));
+const PUBLISH: &str =
+    concat!(include_str!("reign.lua"), "local publish = 'PUBLISH'\n", include_str!("publish.lua"));
+/// The same for sharded channels.
+const SHARDED_PUBLISH: &str =
+    concat!(include_str!("reign.lua"), "local publish = 'SPUBLISH'\n", include_str!("publish.lua"));
 const LOOK: &str = concat!(include_str!("reign.lua"), include_str!("look.lua"));
 
-/// The names by which the broker knows the scripts: the SHA-1 digests of their texts.
+/// The scripts, for keys with a prefix.
 #[derive(Debug)]
 pub(super) struct Scripts {
+    /// The start of all keys.
+    start: String,
+    texts: [&'static str; 3],
+    /// The names by which the broker knows them: the SHA-1 digests of their texts.
     beat: String,
     publish: String,
     look: String,
-}
-
-impl Default for Scripts {
-    fn default() -> Self {
-        Scripts { beat: digest(BEAT), publish: digest(PUBLISH), look: digest(LOOK) }
-    }
 }
 
 fn digest(text: &str) -> String {
@@ -44,7 +46,7 @@ pub(super) struct Beat<'a> {
 }
 
 /// The key of the reign. It is there as long as some hub keeps histories.
-pub(super) fn reign(prefix: &str) -> String {
+fn reign(prefix: &str) -> String {
     key(prefix, "", "reign")
 }
 
@@ -60,22 +62,34 @@ fn key(prefix: &str, room: &str, kind: &str) -> String {
 }
 
 impl Scripts {
+    /// Those for keys that begin with this; in a cluster, for sharded channels.
+    pub fn new(start: String, is_in_cluster: bool) -> Scripts {
+        let texts = [BEAT, if is_in_cluster { SHARDED_PUBLISH } else { PUBLISH }, LOOK];
+        let [beat, publish, look] = texts.map(digest);
+        Scripts { start, texts, beat, publish, look }
+    }
+
     /// How many commands [`Scripts::load`] writes.
     pub const COUNT: usize = 3;
 
     /// Makes the broker know them.
-    pub fn load(out: &mut Vec<u8>) {
-        for script in [BEAT, PUBLISH, LOOK] {
+    pub fn load(&self, out: &mut Vec<u8>) {
+        for script in self.texts {
             write_command([&b"SCRIPT"[..], b"LOAD", script.as_bytes()], out);
         }
     }
 
+    /// Asks whether some hub keeps histories.
+    pub fn others_keep(&self, out: &mut Vec<u8>) {
+        write_command([&b"EXISTS"[..], reign(&self.start).as_bytes()], out);
+    }
+
     /// Asks which reign it is, and whether the hub may do what the other scripts do.
-    pub fn beat(&self, prefix: &str, beat: &Beat<'_>, out: &mut Vec<u8>) {
+    pub fn beat(&self, beat: &Beat<'_>, out: &mut Vec<u8>) {
         let (run, age) = beat.last.unwrap_or_default();
         let (next, age) = (beat.next.to_string(), age.as_millis().to_string());
         let age = if beat.last.is_some() { &*age } else { "" };
-        let keys = [reign(prefix), key(prefix, "", "tried")];
+        let keys = [reign(&self.start), key(&self.start, "", "tried")];
         let keeps = if beat.keeps { "1" } else { "0" };
         let parts = ["EVALSHA", &self.beat, "2", &keys[0], &keys[1], &next, run, age, keeps];
         write_command(parts.map(str::as_bytes), out);
@@ -85,12 +99,12 @@ impl Scripts {
     /// message, which `write` appends.
     pub fn publish(
         &self,
-        (prefix, room, channel): (&str, &str, &str),
+        (room, channel): (&str, &str),
         (limits, epoch): (HistoryLimits, Epoch),
         (length, write): (usize, impl FnOnce(&mut Vec<u8>)),
         out: &mut Vec<u8>,
     ) {
-        let [reign, known, messages] = keys(prefix, room);
+        let [reign, known, messages] = keys(&self.start, room);
         let (kept, seconds) = (limits.messages.to_string(), limits.time.as_secs().to_string());
         let epoch = epoch.to_string();
         out.extend_from_slice(b"*11\r\n");
@@ -119,12 +133,12 @@ impl Scripts {
     /// a place in it, so that it must not continue.
     pub fn look(
         &self,
-        (prefix, room): (&str, &str),
+        room: &str,
         (limits, epoch): (HistoryLimits, Epoch),
         (span, breaks): (Span, bool),
         out: &mut Vec<u8>,
     ) {
-        let [reign, known, messages] = keys(prefix, room);
+        let [reign, known, messages] = keys(&self.start, room);
         let (kept, seconds) = (limits.messages.to_string(), limits.time.as_secs().to_string());
         let (direction, from, to) = match span {
             _ if breaks => ("", String::new(), String::new()),
@@ -195,7 +209,7 @@ pub(super) fn read_beaten(reply: Value<'_>) -> Option<Beaten<'_>> {
 }
 
 /// Errors of the broker: their codes, and what those who wait learn.
-const REFUSALS: [(&str, &str); 8] = [
+const REFUSALS: [(&str, &str); 12] = [
     ("MISCONF", "not published: the broker cannot save its data (MISCONF)"),
     ("NOREPLICAS", "not published: the broker has too few replicas (NOREPLICAS)"),
     ("OOM", "not published: the broker has no memory (OOM)"),
@@ -205,6 +219,10 @@ const REFUSALS: [(&str, &str); 8] = [
     ("NOPERM", "not published: the broker does not permit it (NOPERM)"),
     // Redis 7 has no code for it.
     ("ERR The user executing", "not published: the broker does not permit it (NOPERM)"),
+    ("CLUSTERDOWN", "not published: the cluster of the broker is down (CLUSTERDOWN)"),
+    ("MOVED", "not published: the slot of the room is at another node (MOVED)"),
+    ("ASK", "not published: the slot of the room is being moved (ASK)"),
+    ("TRYAGAIN", "not published: the slot of the room is being moved (TRYAGAIN)"),
 ];
 
 /// Why the broker has refused to run a script, for those who wait for it.
@@ -214,6 +232,11 @@ pub(super) fn refusal(text: &[u8]) -> &'static str {
     let is = |code: &str| text.starts_with(code) || text.contains(&format!(": -{code} "));
     let known = REFUSALS.iter().find(|(code, _)| is(code));
     known.map_or("not published: the broker refuses to run the script", |(_, why)| *why)
+}
+
+/// Whether it is the user of the hub who may not do it.
+pub(super) fn is_not_permitted(text: &[u8]) -> bool {
+    refusal(text).ends_with("(NOPERM)")
 }
 
 #[cfg(test)]
@@ -242,6 +265,27 @@ mod tests {
             assert!(refusal(text).contains("MISCONF"));
         }
         assert!(refusal(b"").starts_with("not published: "));
+        let not_permitted = [
+            &b"NOPERM this user has no permissions to run the 'exists' command"[..],
+            b"ERR The user executing the script can't run this command or subcommand",
+            b"ERR Error running script (call to f_1): @user_script:1: -NOPERM this user",
+        ];
+        assert!(not_permitted.into_iter().all(is_not_permitted));
+        assert!(!is_not_permitted(in_redis_6) && !is_not_permitted(b"LOADING Redis is loading"));
+    }
+
+    #[test]
+    fn in_a_cluster_scripts_publish_in_sharded_channels() {
+        let load = |is_in_cluster| {
+            let mut out = Vec::new();
+            Scripts::new("x".to_owned(), is_in_cluster).load(&mut out);
+            String::from_utf8(out).unwrap()
+        };
+        let (usual, sharded) = (load(false), load(true));
+        assert!(!usual.contains("SPUBLISH") && sharded.contains("= 'SPUBLISH'"));
+        // Nothing else is different, and the command is named once.
+        assert_eq!(usual.matches("PUBLISH").count(), 1);
+        assert_eq!(sharded.replace("SPUBLISH", "PUBLISH").len(), usual.len());
     }
 
     /// Prefixes and names that contain what the hub puts between them.
