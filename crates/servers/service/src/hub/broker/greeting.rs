@@ -58,12 +58,16 @@ pub(super) fn greeted(reply: Value<'_>, is_in_cluster: bool) -> Result<(), Strin
 /// …: -CODE …`.
 const CODES: [&str; 6] = ["OOM", "MISCONF", "NOREPLICAS", "NOSCRIPT", "WRONGTYPE", "READONLY"];
 
+/// The words of Redis up to 7.0, and of later versions and Valkey, for what a script may not do.
+pub(super) const NOT_IN_SCRIPT: [&str; 2] =
+    ["The user executing the script", "ACL failure in script"];
+
 /// An error of the broker, for people: on one line, not too long, and without what was sent.
 pub(super) fn shown(text: &[u8]) -> String {
     let text = &text[..text.len().min(LONGEST_TEXT)];
     let text = String::from_utf8_lossy(text);
     let code = text.split(' ').next().unwrap_or_default();
-    if text.starts_with("ERR The user executing the script") {
+    if NOT_IN_SCRIPT.iter().any(|words| text.contains(words)) {
         return "it does not permit a command of a script (NOPERM)".to_owned();
     }
     if text.starts_with("ERR unknown command") {
@@ -108,6 +112,8 @@ mod tests {
         assert!(shown(b"OOM no memory").contains("OOM"));
         let in_redis_6 = b"ERR Error running script (call to f_1): @user_script:37: -MISCONF Redis";
         assert!(shown(in_redis_6).contains("MISCONF"));
+        let in_later_ones = b"ERR ACL failure in script: User a-secret has no permissions to run";
+        assert!(shown(in_later_ones).contains("NOPERM") && !shown(in_later_ones).contains("a-"));
     }
 
     #[test]

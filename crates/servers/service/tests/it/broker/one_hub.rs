@@ -138,6 +138,12 @@ impl World {
         conn
     }
 
+    /// The connection of a member is lost.
+    pub fn leaves(&mut self, member: Conn) {
+        self.core.failed(member);
+        drain(&mut self.core, member, &mut Vec::new());
+    }
+
     /// A member publishes this.
     pub fn says(&mut self, member: Conn, payload: &str) {
         let text = format!(r#"{{"type":"broadcast","payload":{payload}}}"#);
@@ -167,6 +173,7 @@ impl World {
     pub fn passes(&mut self, millis: u32) {
         for _ in 0..millis {
             self.now.instant += MILLISECOND;
+            self.servers.iter_mut().for_each(|server| server.process.now += 1);
             self.core.turn(self.now);
             if self.core.due().is_some_and(|due| due <= self.now.instant) {
                 self.core.tick(&());

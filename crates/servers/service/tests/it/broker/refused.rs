@@ -31,6 +31,68 @@ fn is_ready(world: &World) -> bool {
     world.broker.health.readiness(world.now.instant).is_ok()
 }
 
+/// The hub may use no command in a script, or the keys are at another node while their slot is moved.
+#[test]
+fn a_hub_without_histories_publishes_without_a_script_whose_commands_are_refused() {
+    for (name, why) in [
+        (
+            "6",
+            "ERR Error running script (call to f_1): @user_script:12: @user_script: 12: The user executing the script",
+        ),
+        (
+            "7.0",
+            "ERR The user executing the script can't run this command or subcommand script: f1",
+        ),
+        ("7.2", "ERR ACL failure in script: User x has no permissions to run the 'info' command"),
+        ("slot", "TRYAGAIN Multiple keys request during rehashing of slot"),
+    ] {
+        let mut world = World::new(name);
+        others_keep(&mut world);
+        world.servers[0].refused.insert("EVALSHA", why);
+        world.passes(1500);
+        assert!(!is_placed(&mut world, "1"), "{name}");
+        world.passes(20_000);
+        assert_eq!((is_ready(&world), world.lines(WITHOUT)), (true, 1), "{name}");
+        world.servers[0].refused.clear();
+        world.passes(3000);
+        assert!(is_placed(&mut world, "2"), "{name}");
+    }
+}
+
+#[test]
+fn messages_without_a_place_in_any_number_of_rooms_are_bounded() {
+    let mut world = World::with("rooms", false, keeping(5));
+    world.passes(3000);
+    let gaps = |world: &mut World| world.texts().iter().filter(|text| text.contains("gap")).count();
+    gaps(&mut world);
+    world.servers[0].process.refuses = true;
+    world.passes(1500);
+    for room in 0..5000 {
+        let name = room.to_string();
+        let mut message = vec![1, 0, 8, 0, 0, 0, 0, 0, 0, 0];
+        message.extend(u64::from(room as u32).to_le_bytes());
+        message.push(name.len() as u8);
+        message.extend(name.as_bytes());
+        message.extend(b"[8]");
+        let partition = partition(&name);
+        world.publishes_in(0, &format!("x:room:{partition}"), &message);
+        world.passes(1);
+    }
+    world.servers[0].process.refuses = false;
+    world.passes(20_000);
+    let rooms = world.servers[0].stored.rooms();
+    assert!((4096..4200).contains(&rooms), "{rooms}");
+    assert_eq!(gaps(&mut world), 1, "all epochs have ended, because of the others");
+}
+
+/// The partition of a room, as documented.
+fn partition(room: &str) -> u64 {
+    let hash = room.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    hash % 128
+}
+
 /// How often the hub has sent this command.
 fn sent(world: &World, command: &str) -> usize {
     String::from_utf8_lossy(&world.written).matches(command).count()
@@ -76,11 +138,15 @@ fn a_hub_without_histories_is_ready_while_the_broker_refuses_to_write() {
 fn a_hub_whose_histories_were_taken_back_is_ready_again() {
     let mut world = World::new("taken back");
     world.hub.reload(keeping(5));
+    let member = world.joins("/ws/red");
     world.passes(1500);
     world.servers[0].process.refuses = true;
     world.passes(20_000);
     assert!(!is_ready(&world));
     world.hub.reload(keeping(0));
+    world.passes(1500);
+    assert!(!is_ready(&world), "a member still has one");
+    world.leaves(member);
     world.servers[0].stored = Stored::default();
     world.passes(1500);
     assert!(is_ready(&world));

@@ -67,6 +67,11 @@ impl Stored {
         self.reign.is_some()
     }
 
+    /// Of how many rooms it knows something.
+    pub fn rooms(&self) -> usize {
+        self.rooms.len()
+    }
+
     /// Whether the present reign began with this process.
     pub fn knows(&self, process: &Process) -> bool {
         let is_of = |one: &Reign| (one.run, one.before) == (process.run, process.before);

@@ -6,6 +6,7 @@ local is_done, why = pcall(function()
   run = info('server', 'run_id')
   -- Also if the server refuses to write, unless the reign must end.
   name = reign(KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]))
+  if not may('EXPIRE', KEYS[1], '1') then error({err = 'NOPERM keys must expire'}) end
   if ARGV[4] == '1' then redis.call('EXPIRE', KEYS[1], 100000) end
   redis.call('HSET', KEYS[1], 'tried', redis.call('TIME')[1])
   redis.call('DEL', KEYS[2])

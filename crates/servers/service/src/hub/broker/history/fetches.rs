@@ -104,6 +104,8 @@ pub(super) struct Fetches {
     fetches: usize,
     looks: usize,
     questions: usize,
+    /// Rooms whose histories must not continue.
+    breaks: usize,
     /// When it has searched for members that have left.
     searched_at: Option<Instant>,
 }
@@ -116,6 +118,7 @@ impl Fetches {
         one.history = history;
         let becomes_urgent = cause != Cause::Turn && !mem::replace(&mut one.is_urgent, true);
         let becomes_broken = cause == Cause::Hole && !mem::replace(&mut one.breaks, true);
+        self.breaks += usize::from(becomes_broken);
         match one.state {
             State::Asked | State::Waiting => {}
             _ if becomes_broken => one.state = State::Waiting,
@@ -152,6 +155,11 @@ impl Fetches {
         let taken: Vec<Question> = taken.collect();
         self.questions -= taken.len();
         taken
+    }
+
+    /// In how many rooms the history must not continue.
+    pub fn breaks(&self) -> usize {
+        self.breaks
     }
 
     /// Whether some room waits until the broker is asked for it.
@@ -233,7 +241,7 @@ impl Fetches {
         now: Instant,
     ) -> Vec<Ticket> {
         let Some(one) = self.take_answered(room) else { return Vec::new() };
-        one.breaks &= !breaks;
+        let is_broken = breaks && mem::take(&mut one.breaks);
         one.refused = 0;
         let history = Arc::clone(&one.history);
         let most = ROUNDS + 2 * history.limits().messages;
@@ -248,6 +256,7 @@ impl Fetches {
         let done = one.questions.extract_if(.., |question| is_done(question));
         let done: Vec<Ticket> = done.map(|question| question.ticket).collect();
         self.questions -= done.len();
+        self.breaks -= usize::from(is_broken);
         let Fetches { rooms, queues, .. } = self;
         match rooms.get_mut(room) {
             Some(one) if one.breaks => {}
@@ -669,6 +678,7 @@ mod tests {
                 add(&mut fetches, Cause::Heard);
                 assert!(all_next(&mut fetches).is_empty());
             }
+            assert_eq!(fetches.breaks(), 1);
             fetches.beats();
             add(&mut fetches, Cause::Hole);
             for due in all_next(&mut fetches) {
@@ -677,7 +687,7 @@ mod tests {
                 fetches.answered(&room, due.breaks, 1, now);
             }
         }
-        assert_eq!(breaks, 5);
+        assert_eq!((breaks, fetches.breaks()), (5, 0));
         // A loss changes nothing.
         add(&mut fetches, Cause::Hole);
         fetches.lose(|_| true);

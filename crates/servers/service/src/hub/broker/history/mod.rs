@@ -30,7 +30,7 @@ use fetches::{Cause, Due, Fetches, Question};
 use regatta_engine::{RemoteOutcome, RoomName, Ticket, UplinkAct, UplinkTurn};
 use regatta_proto::resp::Value;
 use round::Round;
-use scripts::{Beat, Beaten, Found, Scripts, is_not_permitted, read_beaten, read_seen, refusal};
+use scripts::{Beat, Beaten, Found, Scripts, is_passing, read_beaten, read_seen, refusal};
 use std::{
     collections::{BTreeSet, VecDeque},
     mem,
@@ -45,6 +45,8 @@ const MOST_OUT: usize = 48 << 10;
 const BEATS: (usize, usize) = (10, 3_600);
 /// The same for rooms in which nothing was published. What is known of these it keeps for five minutes.
 const UNUSED_BEATS: (usize, usize) = (1, 60);
+/// In so many rooms without members a message without a place is handled for each one.
+const MOST_HOLES: usize = 4_096;
 /// Minimum time between two lines about what it refuses for rooms.
 const APART: Duration = Duration::from_secs(60);
 
@@ -149,7 +151,7 @@ impl Keeper {
 
     /// Whether this hub keeps histories.
     fn keeps(&self) -> bool {
-        self.live.current().keeps_histories() || !self.census.histories.are_unused()
+        self.live.current().keeps_histories() || self.census.is_following()
     }
 
     /// Whether it has a copy of the history of this room.
@@ -346,7 +348,7 @@ impl Keeper {
                 match reply {
                     Value::Integer(_) => self.others_do(others_keep, unplaced, now),
                     // Hubs that keep histories hear what this one publishes.
-                    Value::Error(text) if is_not_permitted(text) => {
+                    Value::Error(text) if text.starts_with(b"NOPERM") => {
                         (self.others_keep, self.may_ask) = (None, false);
                     }
                     // It is asked again with the next heartbeat.
@@ -406,7 +408,7 @@ impl Keeper {
         self.are_loaded &= !is_unknown;
         let not_loaded = self.not_loaded.take();
         let may_not_load = not_loaded.as_ref().is_some_and(|why| why.contains("NOPERM"));
-        let may_not = is_not_permitted(refusal) || is_unknown && may_not_load;
+        let may_not = !is_passing(refusal) || is_unknown && may_not_load;
         if may_not && self.others_keep.take().is_some() {
             let why = not_loaded.unwrap_or_else(|| shown(refusal));
             self.log(&format!(
@@ -421,14 +423,20 @@ impl Keeper {
         if !keep {
             self.harmless = unplaced;
         } else if self.harmless < self.unplaced {
-            // They may be missing in a history: as if they were published at another server, so the reign ends.
-            (self.last, self.here) = (Some((String::new(), now)), None);
-            (self.harmless, self.holes) = (self.unplaced, self.holes + 1);
+            // They may be missing in a history.
+            self.harmless = self.unplaced;
+            self.ends_reign(now);
         }
         // What it may not do is not tried with messages.
         if !keep || self.others_keep.is_some() {
             self.others_keep = Some(keep);
         }
+    }
+
+    /// Messages may be missing in any history: as if they were published at another server, so the reign ends.
+    fn ends_reign(&mut self, now: Instant) {
+        (self.last, self.here) = (Some((String::new(), now)), None);
+        self.holes += 1;
     }
 
     /// The broker has said which reign it is. All messages before its answer have come.
@@ -607,11 +615,13 @@ impl Keeper {
     /// A message was published without a place in the history of its room, by a hub that keeps none: those who come back
     /// would miss it, so that history does not continue.
     fn hears_hole(&mut self, room: &RoomName, now: Instant) {
-        let limits = self.limits(room);
-        self.census.with_history(room, limits, now, |_| ());
+        if !self.census.has_members(room) && self.fetches.breaks() >= MOST_HOLES {
+            // There may be any number of such rooms: all epochs end.
+            return self.ends_reign(now);
+        }
         // Its members may be of before it had one.
         let history = self.census.history(room);
-        let history = history.unwrap_or_else(|| self.census.histories.apart(limits));
+        let history = history.unwrap_or_else(|| self.census.histories.apart(self.limits(room)));
         self.fetches.add(room, history, Cause::Hole);
         if !mem::replace(&mut self.has_noted_hole, true) {
             self.log(&format!(

@@ -1,6 +1,6 @@
 //! The scripts that the broker runs for histories, and what they answer.
 
-use super::header::read_epoch;
+use super::{super::greeting::NOT_IN_SCRIPT, header::read_epoch};
 use crate::hub::history::{Epoch, HistoryLimits, Seen, Span};
 use regatta_proto::resp::{Value, write_bulk, write_command};
 use sha1::{Digest, Sha1};
@@ -209,7 +209,7 @@ pub(super) fn read_beaten(reply: Value<'_>) -> Option<Beaten<'_>> {
 }
 
 /// Errors of the broker: their codes, and what those who wait learn.
-const REFUSALS: [(&str, &str); 12] = [
+const REFUSALS: [(&str, &str); 13] = [
     ("MISCONF", "not published: the broker cannot save its data (MISCONF)"),
     ("NOREPLICAS", "not published: the broker has too few replicas (NOREPLICAS)"),
     ("OOM", "not published: the broker has no memory (OOM)"),
@@ -217,26 +217,37 @@ const REFUSALS: [(&str, &str); 12] = [
     ("NOSCRIPT", "not published: the broker has lost a script (NOSCRIPT)"),
     ("WRONGTYPE", "not published: somebody else uses the keys of the room (WRONGTYPE)"),
     ("NOPERM", "not published: the broker does not permit it (NOPERM)"),
-    // Redis 7 has no code for it.
-    ("ERR The user executing", "not published: the broker does not permit it (NOPERM)"),
+    // Redis up to 7.0, and later versions and Valkey, have no code for what a script may not do.
+    (NOT_IN_SCRIPT[0], "not published: the broker does not permit it (NOPERM)"),
+    (NOT_IN_SCRIPT[1], "not published: the broker does not permit it (NOPERM)"),
     ("CLUSTERDOWN", "not published: the cluster of the broker is down (CLUSTERDOWN)"),
     ("MOVED", "not published: the slot of the room is at another node (MOVED)"),
     ("ASK", "not published: the slot of the room is being moved (ASK)"),
     ("TRYAGAIN", "not published: the slot of the room is being moved (TRYAGAIN)"),
 ];
 
-/// Why the broker has refused to run a script, for those who wait for it.
-pub(super) fn refusal(text: &[u8]) -> &'static str {
+/// Whether an error has this code, or these words.
+fn has(text: &[u8], code: &str) -> bool {
     let text = String::from_utf8_lossy(text);
     // Redis 6 writes "ERR Error running script (…): …: -MISCONF …".
-    let is = |code: &str| text.starts_with(code) || text.contains(&format!(": -{code} "));
-    let known = REFUSALS.iter().find(|(code, _)| is(code));
+    text.starts_with(code)
+        || text.contains(&format!(": -{code} "))
+        || code.contains(' ') && text.contains(code)
+}
+
+/// Why the broker has refused to run a script, for those who wait for it.
+pub(super) fn refusal(text: &[u8]) -> &'static str {
+    let known = REFUSALS.iter().find(|(code, _)| has(text, code));
     known.map_or("not published: the broker refuses to run the script", |(_, why)| *why)
 }
 
-/// Whether it is the user of the hub who may not do it.
-pub(super) fn is_not_permitted(text: &[u8]) -> bool {
-    refusal(text).ends_with("(NOPERM)")
+/// Errors that are over without a change of rights, and that concern all hubs.
+const PASSING: [&str; 7] =
+    ["MISCONF", "OOM", "NOREPLICAS", "READONLY", "LOADING", "BUSY", "NOSCRIPT"];
+
+/// Whether scripts are refused only for now, and to all hubs.
+pub(super) fn is_passing(text: &[u8]) -> bool {
+    PASSING.iter().any(|code| has(text, code))
 }
 
 #[cfg(test)]
@@ -266,12 +277,22 @@ mod tests {
         }
         assert!(refusal(b"").starts_with("not published: "));
         let not_permitted = [
-            &b"NOPERM this user has no permissions to run the 'exists' command"[..],
-            b"ERR The user executing the script can't run this command or subcommand",
-            b"ERR Error running script (call to f_1): @user_script:1: -NOPERM this user",
+            "NOPERM User plain has no permissions to run the 'evalsha' command",
+            // Redis 6.2, 7.0, and later versions and Valkey.
+            "ERR Error running script (call to f_1): @user_script:12: @user_script: 12: The user executing the script \
+             can't run this command or subcommand",
+            "ERR The user executing the script can't run this command or subcommand script: f1, on @user_script:9.",
+            "ERR ACL failure in script: User plain has no permissions to run the 'info' command script: f1, on \
+             @user_script:4.",
         ];
-        assert!(not_permitted.into_iter().all(is_not_permitted));
-        assert!(!is_not_permitted(in_redis_6) && !is_not_permitted(b"LOADING Redis is loading"));
+        for text in not_permitted {
+            assert!(refusal(text.as_bytes()).contains("NOPERM"), "{text}");
+            assert!(!is_passing(text.as_bytes()), "{text}");
+        }
+        for text in [&in_redis_6[..], b"LOADING Redis is loading", b"BUSY Redis is busy"] {
+            assert!(is_passing(text));
+        }
+        assert!(!is_passing(b"TRYAGAIN Multiple keys request during rehashing of slot"));
     }
 
     #[test]
