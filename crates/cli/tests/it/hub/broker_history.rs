@@ -307,7 +307,8 @@ fn a_first_replica_is_no_gap_and_a_promotion_is_one() {
 fn a_broker_that_refuses_to_write_keeps_its_members_without_a_gap() {
     let folder = tempfile::tempdir().unwrap();
     let broker = Node::start(&["--dir", folder.path().to_str().unwrap()]);
-    // A folder is where the file should be.
+    // Once it has looked for its file, a folder is where that should be.
+    assert_eq!(broker.client().say("PING"), "+PONG\r\n");
     std::fs::create_dir(folder.path().join("dump.rdb")).unwrap();
     let (one, pages) = joined("percore", &broker, &KEEPS);
     let (mut speaker, _) = Client::joins(&one, None);

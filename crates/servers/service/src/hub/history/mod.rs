@@ -16,9 +16,10 @@
 //! - `share`: the memory that all histories have, and their counters.
 //! - `room`: the history of a room, shared by cores.
 //! - `follower`: how far a member is.
-//! - `mirror`: a history that is a copy of one at the broker (several hubs).
+//! - `copy`: a history that is a copy of one at the broker (several hubs), and `mirror`: what it knows of that.
 //! - `rooms`: the histories of all rooms, also of those without members.
 
+mod copy;
 mod follower;
 mod log;
 mod mirror;

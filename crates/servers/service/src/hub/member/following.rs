@@ -1,32 +1,18 @@
 //! A member of a room with a history: what it gets, and when.
 
-use super::{FULL, Member};
+use super::{
+    FULL, Member,
+    joining::{JOINS, Joining},
+};
 use crate::hub::{
     broadcast::Broadcast,
     broker::write_published,
-    history::{Asked, Asker, Follower, Position, RoomHistory, Start, Step, Waiting, Wanted},
+    history::{Asked, Asker, Follower, RoomHistory, Start, Step, Waiting, Wanted},
     holding::COUNTED,
     message::{write_gap, write_position, write_result},
 };
 use regatta_engine::{Context, Now, Post, PushOutcome};
 use std::sync::Arc;
-
-/// The ticket with which a member asks the broker for the history of its room. Its messages have lower ones.
-pub(super) const JOINS: u64 = u64::MAX;
-
-/// A member that waits for the history of its room, which the broker has.
-#[derive(Debug)]
-pub(super) struct Joining {
-    pub history: Arc<RoomHistory>,
-    /// The position that its client has named.
-    pub asked: Option<Asked>,
-    /// The position of its own first message that came back meanwhile.
-    pub first: Option<Position>,
-    /// Its results that wait for the messages: their tickets and positions.
-    pub own: Vec<(u64, Position)>,
-    /// It takes longer, so results do not wait.
-    pub is_late: bool,
-}
 
 impl Member {
     /// Begins at the position that its client names, if the history of its room is kept.

@@ -1,6 +1,7 @@
 //! A connection of the hub: HTTP until its upgrade, then the messages of a member.
 
 mod following;
+mod joining;
 mod remote;
 mod sender;
 
@@ -22,7 +23,7 @@ use super::{
     rooms::{Plan, RoomTerms},
     state::State,
 };
-use following::Joining;
+use joining::Joining;
 use regatta_engine::{
     Backlog, Context, Flow, Limits, Never, Now, OutputState, Post, PushOutcome, RemoteOutcome,
     Session,

@@ -2,7 +2,7 @@
 
 use super::{
     Member, SETTLE,
-    following::{JOINS, Joining},
+    joining::{JOINS, Joining},
     sender::Sender,
 };
 use crate::hub::{

@@ -72,7 +72,8 @@ fn a_late_announcement_of_an_earlier_connection_does_not_end_the_duty_to_announc
 fn a_message_that_comes_again_or_was_overtaken_is_not_delivered() {
     let mut world = World::of("again", true);
     // With the place that it has in a history which this hub does not keep, or without one.
-    let header = |number: u8| if number % 2 == 0 { "\x025 00000000000000ff 5 300 " } else { "" };
+    let header =
+        |number: u8| if number.is_multiple_of(2) { "\x025 00000000000000ff 5 300 " } else { "" };
     let publishes = |world: &mut World, server, hub: u8, number: u8| {
         let mut message = header(number).as_bytes().to_vec();
         message.extend([1, 0, hub, 0, 0, 0, 0, 0, 0, 0, number, 0, 0, 0, 0, 0, 0, 0, 0]);

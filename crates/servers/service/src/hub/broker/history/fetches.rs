@@ -1,4 +1,4 @@
-//! Which histories a hub fetches from the broker, and who waits for them. Of each room there is one question to the broker at
+//! Which histories a hub fetches from the broker, and the members and backends that wait for them. Of each room there is one question to the broker at
 //! a time, however many wait. Rooms for which somebody waits, or of which something was heard, come before all others.
 
 use crate::hub::history::{Asker, RoomHistory, Span, Wanted};
@@ -365,7 +365,7 @@ impl Room {
             // Most likely, nothing is missing.
             return (Span::Nothing, false);
         }
-        // Also if nothing is missing: who waits is answered with the answer.
+        // Also if nothing is missing: those that wait are answered with the answer.
         self.history.tries(self.missing(link, now).unwrap_or(Span::Nothing))
     }
 
@@ -697,7 +697,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_gets_what_there_is_after_as_many_answers_as_there_are_messages() {
+    fn those_that_wait_get_what_there_is_after_as_many_answers_as_there_are_messages() {
         let (histories, now) = (Histories::mirroring(Arc::default()), Instant::now());
         let mut fetches = Fetches::default();
         let room = RoomName::of("a");

@@ -2,7 +2,7 @@
 //! of its members' rooms ([`mirror`](crate::hub::history)), which follow the subscription.
 //!
 //! `scripts` are what the broker runs, `header` is what it puts before a message, and `fetches` says what is fetched, and
-//! who waits for it. `round` spreads what is done for all rooms.
+//! which members and backends wait for it. `round` spreads what is done for all rooms.
 //!
 //! A place is an offset and an epoch. All epochs end when a *reign* ends: a time in which no message is lost that hubs have
 //! heard. It ends when the server is another process or was a replica, because it may then lack the end of what was
@@ -81,7 +81,7 @@ pub(super) struct Keeper {
     asked: VecDeque<Asked>,
     /// The number of the connection.
     link: u64,
-    /// The reign, as far as this hub knows.
+    /// The newest reign that this hub knows.
     reign: String,
     /// The run of the connected server, once that has ended the reign if it must end.
     here: Option<String>,
