@@ -34,7 +34,9 @@ fn a_member_that_speaks_before_it_has_its_position_gets_its_own_message() {
 #[test]
 fn a_member_does_not_wait_for_a_second_behind_what_others_say() {
     let mut world = world("much output", false);
-    let payload = format!("\"{}\"", "x".repeat(20_000));
+    // The next heartbeat is not soon.
+    world.passes(500);
+    let payload = format!("\"{}\"", "x".repeat(60_000));
     let speaker = world.member;
     (0..9).for_each(|_| world.says(speaker, &payload));
     let member = world.joins("/ws/red");
