@@ -30,6 +30,10 @@ const PREFIX: &str = "regatta";
 /// Maximum length of a prefix, in bytes.
 const LONGEST_PREFIX: usize = 64;
 
+/// Maximum of `--longest-message` if the broker keeps messages. Four fetches with such a message at once are half of what
+/// Redis holds back for a connection by default (`client-output-buffer-limit pubsub 32mb`).
+const LONGEST_KEPT: usize = 4 << 20;
+
 /// The options for a broker.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BrokerOptions<'a> {
@@ -121,10 +125,13 @@ pub fn check_with_broker(settings: &HubSettings) -> anyhow::Result<()> {
         );
     }
     let keeps = |kept: Option<usize>| kept.is_some_and(|kept| kept > 0);
-    if settings.limits.history.are_kept() || settings.rooms.iter().any(|rule| keeps(rule.history)) {
+    let keeps =
+        settings.limits.history.are_kept() || settings.rooms.iter().any(|rule| keeps(rule.history));
+    if keeps && settings.longest > LONGEST_KEPT {
         bail!(
-            "--broker and --history: a hub keeps its history in its own memory, and hubs at one broker would give \
-             the same message different offsets; leave one out"
+            "--longest-message {}: with --broker and --history a message may have at most {LONGEST_KEPT} bytes, because \
+             the broker closes connections with too much unread output (client-output-buffer-limit); lower it",
+            settings.longest
         );
     }
     if settings.presence || settings.rooms.iter().any(|rule| rule.presence == Some(true)) {

@@ -1,7 +1,11 @@
 //! Hubs whose broker is the master of a slot of a real Redis Cluster.
 
 use crate::{
-    hub::{broker::member, talk::talk_during},
+    hub::{
+        broker::member,
+        broker_history::{Client, KEEPS},
+        talk::talk_during,
+    },
     support::{
         Server,
         hub::{hub, hub_command, metric, printed_through, with_metrics_and_lines},
@@ -13,6 +17,7 @@ use crate::{
         until,
     },
 };
+use serde_json::json;
 use std::{fs, net::SocketAddr};
 
 const UP: &str = "regatta_hub_broker_up";
@@ -84,6 +89,58 @@ fn a_slot_that_moves_to_another_master_is_followed() {
         until("all hubs are back", || hubs_at_node(from) == 2);
     });
     assert!(hubs.iter().all(|(_, page)| metric(*page, SWITCHES) == 2));
+}
+
+/// Two hubs that keep histories, and a member of the first one, which recovers at the second one.
+fn hubs_with_histories(url: &str) -> ([Server; 2], Client) {
+    let hubs = [0, 1].map(|_| joined_at("percore", url, &KEEPS).0);
+    let (mut speaker, _) = Client::joins(&hubs[0], None);
+    let (mut reader, _) = Client::joins(&hubs[1], None);
+    (1..=5).for_each(|n| speaker.insists(&json!(n)));
+    (1..=3).for_each(|n| assert_eq!(reader.takes(), n));
+    reader.comes_back(&hubs[0]);
+    (4..=5).for_each(|n| assert_eq!(reader.takes(), n));
+    speaker.comes_back(&hubs[1]);
+    (hubs, speaker)
+}
+
+#[test]
+#[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
+fn members_recover_at_another_hub_until_the_master_fails() {
+    let mut cluster = HubCluster::start();
+    let (hubs, mut speaker) = hubs_with_histories(&cluster.url());
+    let keys = cluster.master().client().say("KEYS *");
+    let keys: Vec<&str> = keys.lines().filter(|line| line.contains(':')).collect();
+    assert!(keys.len() > 1 && keys.iter().all(|key| key.starts_with(TAG)), "{keys:?}");
+    let before = speaker.epoch.clone();
+    // Its replica may lack messages.
+    cluster.master().kill();
+    until("all hubs are there", || hubs_at_node(cluster.replica()) == 2);
+    speaker.misses();
+    assert_ne!(speaker.epoch, before);
+    speaker.insists(&json!("new"));
+    speaker.comes_back(&hubs[0]);
+}
+
+#[test]
+#[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
+fn a_history_goes_with_its_slot_and_has_another_epoch_there() {
+    let cluster = Cluster::start(3, 0);
+    let master = cluster.master(TAG);
+    let others: Vec<&Node> =
+        cluster.masters.iter().filter(|node| node.addr() != master.addr()).collect();
+    let (hubs, mut speaker) = hubs_with_histories(&format!("redis+cluster://{}", master.addr()));
+    let mut at = (master, others[0]);
+    for n in 6..8 {
+        let (before, (from, to)) = (speaker.epoch.clone(), at);
+        migrate(from, to, TAG, &others[1..]);
+        until("all hubs are at its new master", || hubs_at_node(to) == 2);
+        speaker.misses();
+        assert_ne!(speaker.epoch, before);
+        speaker.insists(&json!(n));
+        speaker.comes_back(&hubs[n % 2]);
+        at = (to, from);
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod api;
 mod begun;
 mod broker;
 mod broker_cluster;
+mod broker_history;
 mod broker_mended;
 mod broker_reached;
 mod broker_sentinels;

@@ -137,7 +137,8 @@ impl<P: Wire> Letter<P> {
                 out.push(SENT);
                 out.extend_from_slice(&to.to_le_bytes());
                 out.extend_from_slice(&count.to_le_bytes());
-                out.extend(OUTCOMES.iter().position(|one| one == outcome).map(|at| at as u8));
+                let outcome = on_the_wire(*outcome);
+                out.extend(OUTCOMES.iter().position(|one| *one == outcome).map(|at| at as u8));
             }
         }
         let body = u32::try_from(out.len() - begin - LENGTH).expect("a letter is below 4 GiB");
@@ -171,6 +172,15 @@ impl<P: Wire> Letter<P> {
             }
             _ => None,
         }
+    }
+}
+
+/// Servers whose cores are processes have no uplink, so details of an outcome do not cross.
+fn on_the_wire(outcome: RemoteOutcome) -> RemoteOutcome {
+    match outcome {
+        RemoteOutcome::Kept { .. } => RemoteOutcome::Sent,
+        RemoteOutcome::Refused(_) => RemoteOutcome::NotSent,
+        other => other,
     }
 }
 

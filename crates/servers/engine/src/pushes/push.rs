@@ -25,7 +25,7 @@ impl Push for Never {
 }
 
 /// The name of a room, whose sessions receive each other's posts. The lobby has no name.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RoomName(Option<Arc<str>>);
 
 impl RoomName {

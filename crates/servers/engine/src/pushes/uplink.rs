@@ -71,8 +71,17 @@ pub struct Ticket {
 pub enum RemoteOutcome {
     /// The other server has it.
     Sent,
+    /// The other server has it, and keeps it at this place of an order of its own.
+    Kept {
+        /// Which order that is.
+        epoch: u64,
+        /// The number of the post in it.
+        offset: u64,
+    },
     /// The other server does not have it, and will not have it later.
     NotSent,
+    /// As [`RemoteOutcome::NotSent`]: the other server has refused it, for this reason.
+    Refused(&'static str),
     /// It was sent, and nobody knows whether the other server has it.
     Unknown,
 }

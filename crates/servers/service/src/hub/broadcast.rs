@@ -3,7 +3,7 @@
 use super::{
     compress::compressed,
     dismissal::Dismissal,
-    history::Position,
+    history::{Asker, Position, Wanted},
     last_delivery::Sample,
     message::{Change, Note, payload_of, write_broadcast, write_gap, write_kept, write_presence},
 };
@@ -41,8 +41,10 @@ enum Kind {
     Note(Note),
     /// An order to disconnect members. It has no frame.
     Dismissal(Arc<Dismissal>),
-    /// It says that messages are missing.
+    /// It says that messages are missing; to members of a room with a history, that this may be so.
     Gap,
+    /// It asks the connection to the broker for messages of a history. It has no frame.
+    Question { wanted: Wanted, asker: Asker },
 }
 
 /// The kind of a broadcast, in its first byte on the wire.
@@ -111,6 +113,23 @@ impl Broadcast {
         write_gap(None, &mut plain);
         let frames = Frames { plain: plain.into(), kind: Kind::Gap, ..Frames::default() };
         Broadcast(Arc::new(frames))
+    }
+
+    /// Whether it says that messages are missing.
+    pub(super) fn is_gap(&self) -> bool {
+        matches!(self.0.kind, Kind::Gap)
+    }
+
+    /// Asks the connection to the broker for messages of a history.
+    pub(super) fn question(wanted: Wanted, asker: Asker) -> Self {
+        let kind = Kind::Question { wanted, asker };
+        Broadcast(Arc::new(Frames { kind, ..Frames::default() }))
+    }
+
+    /// What it asks for, and for whom, if it is a question.
+    pub(super) fn asked(&self) -> Option<(Wanted, Asker)> {
+        let Kind::Question { wanted, asker } = self.0.kind else { return None };
+        Some((wanted, asker))
     }
 
     /// A payload for the broker: its frame is only the payload.

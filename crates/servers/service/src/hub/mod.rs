@@ -76,7 +76,9 @@ impl Hub {
 
     fn with(settings: Settings, mut census: Census) -> Hub {
         let memory = Arc::clone(&settings.backlog.memory);
-        census.histories = Histories::new(Arc::clone(&memory));
+        let histories =
+            if settings.broker.is_some() { Histories::mirroring } else { Histories::new };
+        census.histories = histories(Arc::clone(&memory));
         let live = Arc::new(Live::new(Plan::new(settings)));
         Hub { live, census: Arc::new(census), memory }
     }

@@ -11,7 +11,7 @@ use crate::hub::{
     broadcast::Broadcast,
     census::{Census, LONGEST_NAME, Person},
     dismissal::Dismissal,
-    history::Page,
+    history::{Asked, Page, Wanted},
     message::present,
     rooms::Plan,
 };
@@ -281,7 +281,7 @@ impl<'a> Backend<'a> {
     }
 
     /// The messages of a room that are kept.
-    fn history(&self, asked: History) -> Result<Answer, Failure> {
+    fn history(&mut self, asked: History) -> Result<Answer, Failure> {
         let Backend { settings, census, now, .. } = *self;
         let room = room(&asked.channel)?;
         let (most, bytes) = LONGEST_PAGE;
@@ -292,13 +292,19 @@ impl<'a> Backend<'a> {
             is_reverse: asked.reverse,
         };
         let limits = settings.terms(room.as_str()).history;
+        let behind = asked.since.as_ref().filter(|since| !since.epoch.is_empty());
+        let behind = behind.map(|since| Asked::of(&since.epoch, since.offset));
+        if settings.broker.is_some() {
+            // The history must be there when its messages come.
+            let opened = census.with_history(&room, limits, now.instant, |_| ());
+            opened.ok_or(Failure::NOT_AVAILABLE)?;
+            self.fetch(&room, wanted(&page, behind))?;
+        }
         let read = census
             .with_history(&room, limits, now.instant, |history| history.page(page, now.instant));
         let (position, messages) = read.ok_or(Failure::NOT_AVAILABLE)?;
-        let is_of_another =
-            |since: &Since| !since.epoch.is_empty() && since.epoch != position.epoch.to_string();
-        let messages = messages.filter(|_| !asked.since.as_ref().is_some_and(is_of_another));
-        let messages = messages.ok_or(Failure::UNRECOVERABLE)?;
+        let is_of_another = behind.is_some_and(|behind| behind.epoch != Some(position.epoch));
+        let messages = messages.filter(|_| !is_of_another).ok_or(Failure::UNRECOVERABLE)?;
         let publications = messages.iter().filter_map(Publication::of).collect();
         let (offset, epoch) = (position.offset, position.epoch.to_string());
         Ok(Answer::History { publications, offset, epoch })
@@ -414,6 +420,17 @@ impl<'a> Backend<'a> {
             num_channels: census.occupied().len(),
         };
         Ok(Answer::Info { nodes: [node] })
+    }
+}
+
+/// What must be here to read this page, whose position is `behind`, if its epoch is known.
+fn wanted(page: &Page, behind: Option<Asked>) -> Wanted {
+    match behind {
+        Some(behind) if !page.is_reverse => Wanted::Behind(behind),
+        None if page.since.is_none() && (page.is_reverse || page.messages == 0) => {
+            Wanted::Newest(page.messages as u64)
+        }
+        _ => Wanted::Newest(u64::MAX),
     }
 }
 

@@ -7,13 +7,19 @@ use super::{
 };
 use crate::{
     http::flow,
-    hub::{broadcast::Broadcast, broker},
+    hub::{
+        broadcast::Broadcast,
+        broker,
+        history::{Asker, Epoch, Position, Wanted},
+    },
 };
 use regatta_engine::{Flow, Post, RemoteOutcome, RoomName};
 use regatta_proto::http1::{Date, Reply, Status};
 
 /// Maximum number of messages of one request.
 const MOST_SENT: usize = 10_000;
+/// Why a backend gets no history.
+const NO_HISTORY: &str = "not available: the broker does not answer for the history now";
 
 impl Backend<'_> {
     /// Sends a message to the broker for each of these rooms; or, in the second call, returns what became of them.
@@ -49,9 +55,28 @@ impl Backend<'_> {
             self.census.published.add(1);
             self.posts.push(Post::Remote(room, push.clone(), awaited.outcomes.len() as u64));
             awaited.outcomes.push(None);
-            responses.push(Response(Ok(Answer::Done {})));
+            responses.push(response(None));
         }
         Ok(responses)
+    }
+
+    /// Asks the broker for the history of a room; or, in the second call, says whether it is here now.
+    ///
+    /// # Errors
+    /// The room has no history, or the broker does not answer.
+    pub(super) fn fetch(&mut self, room: &RoomName, wanted: Wanted) -> Result<(), Failure> {
+        let awaited = self.awaited.get_or_insert_default();
+        if let Some(used) = &mut awaited.used {
+            *used += 1;
+            return match awaited.outcomes.get(*used - 1).copied().flatten() {
+                Some(RemoteOutcome::Kept { .. }) => Ok(()),
+                _ => Err(Failure::of_broker(NO_HISTORY)),
+            };
+        }
+        let question = Broadcast::question(wanted, Asker::Backend);
+        self.posts.push(Post::Remote(room.clone(), question, awaited.outcomes.len() as u64));
+        awaited.outcomes.push(None);
+        Ok(())
     }
 
     /// Makes the second call of `awaited`, and writes the reply.
@@ -76,5 +101,11 @@ impl Backend<'_> {
 
 fn response(outcome: Option<RemoteOutcome>) -> Response {
     let failure = outcome.and_then(broker::failure);
-    Response(failure.map_or(Ok(Answer::Done {}), |why| Err(Failure::of_broker(why))))
+    let done = match outcome {
+        Some(RemoteOutcome::Kept { epoch, offset }) => {
+            Answer::published(Position { epoch: Epoch(epoch), offset })
+        }
+        _ => Answer::Done {},
+    };
+    Response(failure.map_or(Ok(done), |why| Err(Failure::of_broker(why))))
 }

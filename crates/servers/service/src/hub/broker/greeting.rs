@@ -54,17 +54,29 @@ pub(super) fn greeted(reply: Value<'_>, is_in_cluster: bool) -> Result<(), Strin
     }
 }
 
+/// Codes of errors whose texts may repeat what was sent. Redis 6 writes those of a script as `ERR Error running script (…):
+/// …: -CODE …`.
+const CODES: [&str; 6] = ["OOM", "MISCONF", "NOREPLICAS", "NOSCRIPT", "WRONGTYPE", "READONLY"];
+
+/// The words of Redis up to 7.0, and of later versions and Valkey, for what a script may not do.
+pub(super) const NOT_IN_SCRIPT: [&str; 2] =
+    ["The user executing the script", "ACL failure in script"];
+
 /// An error of the broker, for people: on one line, not too long, and without what was sent.
 pub(super) fn shown(text: &[u8]) -> String {
     let text = &text[..text.len().min(LONGEST_TEXT)];
     let text = String::from_utf8_lossy(text);
     let code = text.split(' ').next().unwrap_or_default();
+    if NOT_IN_SCRIPT.iter().any(|words| text.contains(words)) {
+        return "it does not permit a command of a script (NOPERM)".to_owned();
+    }
     if text.starts_with("ERR unknown command") {
         return format!("it does not know a command that hubs need; {TOO_OLD}");
     }
     let is_harmless = HARMLESS.contains(&code) || text.starts_with("ERR max number of clients");
     if !is_harmless {
-        let code = ["ERR", "OOM", "MISCONF"].into_iter().find(|known| *known == code);
+        let is = |known: &&str| *known == code || text.contains(&format!(": -{known} "));
+        let code = CODES.into_iter().find(is).or((code == "ERR").then_some("ERR"));
         let code = code.unwrap_or("an error");
         return format!("it answers {code}, with a text that may repeat what was sent");
     }
@@ -98,6 +110,10 @@ mod tests {
         }
         assert!(shown(b"ERR unknown command 'HELLO'").contains("Redis from 6.0 on"));
         assert!(shown(b"OOM no memory").contains("OOM"));
+        let in_redis_6 = b"ERR Error running script (call to f_1): @user_script:37: -MISCONF Redis";
+        assert!(shown(in_redis_6).contains("MISCONF"));
+        let in_later_ones = b"ERR ACL failure in script: User a-secret has no permissions to run";
+        assert!(shown(in_later_ones).contains("NOPERM") && !shown(in_later_ones).contains("a-"));
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub struct Health {
     /// Messages whose senders wait for the outcome.
     awaited: Counter,
     away: Mutex<Away>,
+    /// Since when it refuses to keep messages.
+    refuses_to_keep: Mutex<Option<Instant>>,
     /// Connections that were up and are lost.
     pub(super) lost: Counter,
     /// Attempts to connect that failed.
@@ -82,6 +84,28 @@ impl Health {
         self.refuses.store(true, Relaxed);
     }
 
+    fn keeping(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.refuses_to_keep.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It is connected, and refuses to keep messages. Returns whether this is new.
+    pub(super) fn refuses_to_keep(&self, now: Instant) -> bool {
+        let mut since = self.keeping();
+        let is_new = since.is_none();
+        since.get_or_insert(now);
+        is_new
+    }
+
+    /// Whether it refuses to keep messages.
+    pub(super) fn is_refusing_to_keep(&self) -> bool {
+        self.keeping().is_some()
+    }
+
+    /// It keeps messages. Returns whether it had refused that.
+    pub(super) fn keeps(&self) -> bool {
+        self.keeping().take().is_some()
+    }
+
     pub(super) fn up(&self) {
         self.refuses.store(false, Relaxed);
         self.is_up.store(true, Relaxed);
@@ -98,8 +122,8 @@ impl Health {
 
     pub(super) fn count(&self, outcome: RemoteOutcome) {
         let counter = match outcome {
-            RemoteOutcome::Sent => &self.sent,
-            RemoteOutcome::NotSent => &self.not_sent,
+            RemoteOutcome::Sent | RemoteOutcome::Kept { .. } => &self.sent,
+            RemoteOutcome::NotSent | RemoteOutcome::Refused(_) => &self.not_sent,
             RemoteOutcome::Unknown => &self.unknown,
         };
         counter.add(1);
@@ -109,7 +133,8 @@ impl Health {
     /// Whether the hub should get new clients.
     ///
     /// # Errors
-    /// Says why not: the broker was never connected, or has been away or refused messages for more than 15 s.
+    /// Says why not: the broker was never connected, or has been away, or has refused messages or to keep them, for more than
+    /// 15 s.
     pub fn readiness(&self, now: Instant) -> Result<(), &'static str> {
         let refuses = self.refuses.load(Relaxed);
         match *self.away() {
@@ -123,6 +148,13 @@ impl Health {
             Away::Since(at) if now.saturating_duration_since(at) > STALE => {
                 Err("the broker has been away for more than 15 s")
             }
+            Away::No
+                if self.keeping().is_some_and(|at| now.saturating_duration_since(at) > STALE) =>
+            {
+                Err(
+                    "the broker has refused to keep messages for more than 15 s; the log of the hub says why",
+                )
+            }
             Away::Since(_) | Away::No => Ok(()),
         }
     }
@@ -135,6 +167,9 @@ impl Health {
         };
         let of = |counter: &Counter| counter.get() as u64;
         one("broker_up", "gauge", "Whether the broker is connected.", u64::from(self.is_up()));
+        let keeps = u64::from(!self.is_refusing_to_keep());
+        let help = "Whether the broker keeps messages, or need not, as of the last heartbeat.";
+        one("broker_keeps", "gauge", help, keeps);
         let help = "Connections to the broker that were lost. After each, members get a gap.";
         one("broker_lost_total", "counter", help, of(&self.lost));
         let help = "Attempts to connect to the broker that failed.";
@@ -177,5 +212,10 @@ mod tests {
         health.refuses();
         health.down(at(200_000));
         assert!(health.readiness(at(215_001)).unwrap_err().contains("refused to publish"));
+        health.up();
+        assert!(health.refuses_to_keep(at(300_000)) && !health.refuses_to_keep(at(310_000)));
+        assert_eq!(health.readiness(at(315_000)), Ok(()));
+        assert!(health.readiness(at(315_001)).unwrap_err().contains("refused to keep"));
+        assert!(health.keeps() && !health.keeps() && health.readiness(at(315_001)).is_ok());
     }
 }

@@ -1,7 +1,7 @@
 //! The connection of a hub to its broker, as a state machine: `Down → Connecting → Greeting → Subscribing → Proving → Up`.
 //!
 //! It is up once its first heartbeat has come back: so the broker lets it subscribe and publish. With each heartbeat it
-//! asks again whether the server is a master.
+//! asks again whether the server is a master. What it has to do for histories is in `history`.
 //!
 //! One connection speaks RESP3, subscribes and publishes. It counts as lost if anything is not as expected: an own
 //! message or heartbeat that does not come back, a reply to nothing, the end of a subscription. Then it is dropped and
@@ -12,6 +12,7 @@ use super::{
     attempt::Attempt,
     envelope::Envelope,
     greeting::{greeted, shown},
+    history::{Asked, Keeper, Placed},
     input::{Heard, Input},
     moves::Moves,
     newest::Newest,
@@ -50,7 +51,6 @@ type Turn<'a> = UplinkTurn<'a, Broadcast>;
 pub(super) struct Link {
     broker: Arc<Broker>,
     live: Arc<Live>,
-    census: Arc<Census>,
     channels: Channels,
     state: State,
     input: Input,
@@ -60,8 +60,8 @@ pub(super) struct Link {
     window: Window,
     /// When the queue is looked at again, if output is unwritten.
     flushes_at: Option<Instant>,
-    /// Questions about its role that are not answered.
-    asked: usize,
+    /// The histories, and the commands that are not answered.
+    keeper: Keeper,
     /// Since when it is up.
     up_at: Instant,
     /// The addresses that are tried.
@@ -108,18 +108,17 @@ impl Link {
     /// Creates one that connects at its first [tick](Uplink::tick).
     pub(super) fn new(broker: Arc<Broker>, live: Arc<Live>, census: Arc<Census>) -> Link {
         Link {
-            channels: Channels::new(&broker.prefix, broker.node, broker.is_in_cluster),
+            channels: Channels::new(&broker.start(), broker.node, broker.is_in_cluster),
             random: broker.node | 1,
+            keeper: Keeper::new(Arc::clone(&broker), Arc::clone(&live), census),
             broker,
             live,
-            census,
             state: State::Down(Instant::now()),
             input: Input::default(),
             sent: Sent::default(),
             queue: Queue::default(),
             window: Window::default(),
             flushes_at: None,
-            asked: 0,
             up_at: Instant::now(),
             attempt: Attempt::default(),
             moves: Moves::default(),
@@ -147,7 +146,8 @@ impl Link {
         while let Some(waiting) = self.queue.take() {
             self.done(waiting.ticket, RemoteOutcome::NotSent, turn);
         }
-        (self.window, self.asked, self.flushes_at) = (Window::default(), 0, None);
+        (self.window, self.flushes_at) = (Window::default(), None);
+        self.keeper.lose(turn);
         self.broker.health.set_busy(false);
         self.input = Input::default();
         if was_up {
@@ -215,7 +215,7 @@ impl Link {
         self.broker.health.up();
         self.shown.clear();
         self.log("connected");
-        // Members that are there have missed what was published meanwhile.
+        // Members that are there have missed what was published meanwhile, unless their room has a history.
         turn.acts.push(UplinkAct::PushAll(Broadcast::gap()));
         if self.moves.is_up(self.attempt.at(), turn.now.instant) {
             // What it published at the other server has reached only hubs that were there, too. Those that had left it
@@ -223,12 +223,14 @@ impl Link {
             self.moves.announces(self.sent.next());
             self.note(Note::Moved, turn);
         }
+        self.keeper.is_up(turn);
     }
 
     /// Asks for the role of the server, and sends a heartbeat.
     fn beat(&mut self, turn: &mut Turn<'_>) {
         write_command([&b"HELLO"[..], b"3"], turn.out);
-        self.asked += 1;
+        self.keeper.asks(Asked::Role);
+        self.keeper.beats(turn);
         self.note(Note::Beat, turn);
     }
 
@@ -240,6 +242,7 @@ impl Link {
             Note::Moved => &self.channels.moved,
         };
         write_command([self.channels.publish, channel.as_bytes(), text.as_bytes()], turn.out);
+        self.keeper.asks(Asked::Publish(None));
         self.sent.add(None, turn.now.instant);
     }
 
@@ -277,11 +280,17 @@ impl Link {
                 self.subscribe(until, turn);
                 Ok(())
             }
-            (State::Proving(_) | State::Up(_), Heard::Reply(reply @ Value::Elements(b'%', ..))) => {
-                self.asked = self.asked.checked_sub(1).ok_or("it answers what was not asked")?;
-                greeted(reply, self.broker.is_in_cluster)
+            (State::Proving(_) | State::Up(_), Heard::Reply(reply)) => {
+                match self.keeper.next_answered() {
+                    None => Err("it answers what was not asked".to_owned()),
+                    Some(Asked::Role) => greeted(reply, self.broker.is_in_cluster),
+                    Some(Asked::Publish(room)) => self.answered(reply, room.as_ref(), turn),
+                    Some(asked) => {
+                        self.keeper.answered(asked, reply, turn);
+                        Ok(())
+                    }
+                }
             }
-            (State::Proving(_) | State::Up(_), Heard::Reply(reply)) => self.answered(reply, turn),
             (_, Heard::Reply(Value::Error(text))) => Err(shown(text)),
             (_, Heard::Reply(_) | Heard::Subscribed) => {
                 Err("it answers what was not asked".to_owned())
@@ -289,21 +298,40 @@ impl Link {
         }
     }
 
-    /// The broker has answered a `PUBLISH`.
-    fn answered(&mut self, reply: Value<'_>, turn: &mut Turn<'_>) -> Result<(), Why> {
+    /// The broker has answered a `PUBLISH`; or the script that publishes, for a message of this room.
+    fn answered(
+        &mut self,
+        reply: Value<'_>,
+        room: Option<&RoomName>,
+        turn: &mut Turn<'_>,
+    ) -> Result<(), Why> {
+        let now = turn.now.instant;
         let refusal = match reply {
             Value::Integer(1..) => None,
             // This hub is a receiver itself.
             Value::Integer(_) => return Err("it has lost a subscription".to_owned()),
-            Value::Error(text) => Some(shown(text)),
+            Value::Error(text) => Some((self.keeper.refused(room, text, now), text)),
             _ => return Err("it answers what was not asked".to_owned()),
         };
-        if let Some(ticket) = self.sent.answered(refusal.is_some()).map_err(inconsistent)? {
-            self.done(ticket, RemoteOutcome::NotSent, turn);
+        let ticket = self.sent.answered(refusal.is_some()).map_err(inconsistent)?;
+        let (outcome, why) = match refusal {
+            None => {
+                if room.is_some() {
+                    self.keeper.hears(now);
+                }
+                (RemoteOutcome::NotSent, Ok(()))
+            }
+            Some((Some(outcome), _)) => (outcome, Ok(())),
+            Some((None, text)) => {
+                self.broker.health.refuses();
+                let why = format!("it refuses to publish: {}", shown(text));
+                (RemoteOutcome::NotSent, Err(why))
+            }
+        };
+        if let Some(ticket) = ticket {
+            self.done(ticket, outcome, turn);
         }
-        let Some(text) = refusal else { return Ok(()) };
-        self.broker.health.refuses();
-        Err(format!("it refuses to publish: {text}"))
+        why
     }
 
     /// A message has come.
@@ -322,7 +350,8 @@ impl Link {
             return Ok(());
         }
         self.broker.health.received.add(1);
-        let message = Envelope::read(payload)
+        let placed = Placed::read(payload);
+        let message = Envelope::read(placed.as_ref().map_or(payload, |placed| placed.message))
             .filter(|message| self.channels.of(message.room).as_bytes() == channel);
         let Some(Envelope { node, number, room, payload, .. }) = message else {
             return self.other(channel, payload, turn);
@@ -332,19 +361,24 @@ impl Link {
         } else {
             None
         };
-        if self.broker.is_in_cluster && !self.newest.is_newer(node, number) {
+        let room = RoomName::of(room);
+        let is_placed = placed.as_ref().is_some_and(|placed| placed.position.is_some());
+        // A copy of the history knows by the offset whether it has a message.
+        if self.broker.is_in_cluster
+            && !self.newest.is_newer(node, number)
+            && !(is_placed && self.keeper.has_copy(&room))
+        {
             self.broker.health.repeated.add(1);
             return Ok(());
         }
-        let room = RoomName::of(room);
         // A member is counted before it joins its room, so one that is not counted gets what follows.
-        if self.census.has_members(&room) {
-            let settings = self.live.current();
-            let push = Broadcast::of_backend(payload, settings.deflate, &settings.backlog.memory);
-            turn.acts.push(UplinkAct::Push(room, push));
-        }
+        let position = self.keeper.delivers(&room, payload, placed.as_ref(), turn);
         if let Some(ticket) = sender {
-            self.done(ticket, RemoteOutcome::Sent, turn);
+            let outcome = position.map_or(RemoteOutcome::Sent, |position| RemoteOutcome::Kept {
+                epoch: position.epoch.0,
+                offset: position.offset,
+            });
+            self.done(ticket, outcome, turn);
         }
         Ok(())
     }
@@ -404,6 +438,8 @@ impl Link {
         if !matches!(self.state, State::Up(_)) {
             return;
         }
+        // Before messages, because these would leave no room for questions.
+        self.keeper.flush(turn);
         while self.has_room(turn)
             && let Some(waiting) = self.queue.take()
         {
@@ -412,7 +448,8 @@ impl Link {
         let is_busy = !self.queue.is_empty();
         self.broker.health.set_busy(is_busy);
         let has_window = self.sent.len() < self.window.most();
-        self.flushes_at = (is_busy && has_window).then(|| turn.now.instant + SOON);
+        let waits = is_busy && has_window || self.keeper.is_held();
+        self.flushes_at = waits.then(|| turn.now.instant + SOON);
     }
 
     fn publish(&mut self, room: &RoomName, push: &Broadcast, ticket: Ticket, turn: &mut Turn<'_>) {
@@ -427,14 +464,18 @@ impl Link {
             payload,
         };
         let channel = self.channels.of(room.as_str());
-        turn.out.extend_from_slice(b"*3\r\n");
-        write_bulk(self.channels.publish, turn.out);
-        write_bulk(channel.as_bytes(), turn.out);
-        turn.out.push(b'$');
-        turn.out.extend_from_slice(itoa::Buffer::new().format(message.len()).as_bytes());
-        turn.out.extend_from_slice(b"\r\n");
-        message.write(turn.out);
-        turn.out.extend_from_slice(b"\r\n");
+        let by_script = self.keeper.publishes((room, channel), &message, turn);
+        if !by_script {
+            turn.out.extend_from_slice(b"*3\r\n");
+            write_bulk(self.channels.publish, turn.out);
+            write_bulk(channel.as_bytes(), turn.out);
+            turn.out.push(b'$');
+            turn.out.extend_from_slice(itoa::Buffer::new().format(message.len()).as_bytes());
+            turn.out.extend_from_slice(b"\r\n");
+            message.write(turn.out);
+            turn.out.extend_from_slice(b"\r\n");
+        }
+        self.keeper.asks(Asked::Publish(by_script.then(|| room.clone())));
         self.sent.add(Some(ticket), turn.now.instant);
     }
 }
@@ -477,6 +518,13 @@ impl Uplink<Broadcast> for Link {
     }
 
     fn send(&mut self, room: &RoomName, push: &Broadcast, ticket: Ticket, turn: &mut Turn<'_>) {
+        if push.asked().is_some() {
+            self.keeper.asked_for(room, push, ticket, turn);
+            if self.keeper.is_held() {
+                self.flushes_at.get_or_insert(turn.now.instant + SOON);
+            }
+            return;
+        }
         self.broker.health.awaits();
         if !matches!(self.state, State::Up(_)) || self.queue.is_full() {
             return self.done(ticket, RemoteOutcome::NotSent, turn);

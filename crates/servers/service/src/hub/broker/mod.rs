@@ -5,12 +5,14 @@
 //! connection, `tls` what may be around it, `attempt` which addresses are tried for it, `moves` what
 //! follows from another server, `sent` what was published and has not come back, `newest` the
 //! newest message of each hub, `queue` what waits
-//! until that is less, and `window` how much it may be; `settings` and `health` are shared with the rest of the hub.
+//! until that is less, and `window` how much it may be; `history` keeps histories there; `settings` and `health` are
+//! shared with the rest of the hub.
 
 mod attempt;
 mod envelope;
 mod greeting;
 mod health;
+mod history;
 mod input;
 mod link;
 mod moves;

@@ -29,16 +29,15 @@ pub(super) struct Channels {
 }
 
 impl Channels {
-    /// Those with this prefix, of the hub with this number.
-    pub(super) fn new(prefix: &str, node: u64, is_in_cluster: bool) -> Channels {
-        let prefix = if is_in_cluster { format!("{{{prefix}}}") } else { prefix.to_owned() };
-        let name = |partition| format!("{prefix}:room:{partition}").into();
+    /// Those that begin with this, of the hub with this number.
+    pub(super) fn new(start: &str, node: u64, is_in_cluster: bool) -> Channels {
+        let name = |partition| format!("{start}:room:{partition}").into();
         Channels {
             subscribe: if is_in_cluster { b"SSUBSCRIBE" } else { b"SUBSCRIBE" },
             publish: if is_in_cluster { b"SPUBLISH" } else { b"PUBLISH" },
             partitions: (0..PARTITIONS).map(name).collect(),
-            beat: format!("{prefix}:beat:{node:016x}").into(),
-            moved: format!("{prefix}:moved").into(),
+            beat: format!("{start}:beat:{node:016x}").into(),
+            moved: format!("{start}:moved").into(),
         }
     }
 
@@ -79,7 +78,7 @@ mod tests {
         assert!(one.all().any(|channel| channel == one.of("chat")));
         assert_eq!(&*one.beat, "a:beat:0000000000000001");
         assert_eq!((one.subscribe, one.publish), (&b"SUBSCRIBE"[..], &b"PUBLISH"[..]));
-        let sharded = Channels::new("a", 1, true);
+        let sharded = Channels::new("{a}", 1, true);
         assert!(sharded.all().all(|channel| channel.starts_with("{a}:")), "all are in one slot");
         assert_eq!((sharded.subscribe, sharded.publish), (&b"SSUBSCRIBE"[..], &b"SPUBLISH"[..]));
     }

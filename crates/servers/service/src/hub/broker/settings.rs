@@ -38,6 +38,13 @@ pub struct BrokerTls {
     pub name: ServerName<'static>,
 }
 
+impl Broker {
+    /// The start of all channels and keys. In a cluster it is a hash tag, so all are in one slot.
+    pub(super) fn start(&self) -> String {
+        if self.is_in_cluster { format!("{{{}}}", self.prefix) } else { self.prefix.clone() }
+    }
+}
+
 impl fmt::Debug for BrokerTls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BrokerTls").field("name", &self.name).finish_non_exhaustive()

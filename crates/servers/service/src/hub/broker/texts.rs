@@ -6,7 +6,8 @@ use regatta_engine::RemoteOutcome;
 /// Why a message is not published, or may not be; `None` if it is.
 pub(in super::super) fn failure(outcome: RemoteOutcome) -> Option<&'static str> {
     match outcome {
-        RemoteOutcome::Sent => None,
+        RemoteOutcome::Sent | RemoteOutcome::Kept { .. } => None,
+        RemoteOutcome::Refused(why) => Some(why),
         RemoteOutcome::NotSent => Some("not published: the broker does not take it now"),
         RemoteOutcome::Unknown => {
             Some("unknown whether published: the broker has not confirmed it")

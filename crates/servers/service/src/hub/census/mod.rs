@@ -26,7 +26,7 @@ use std::{
     num::NonZeroU32,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU32, Ordering::Relaxed},
+        atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed},
     },
     time::Instant,
 };
@@ -47,6 +47,8 @@ pub(super) struct Census {
     dismissed: Mutex<HashMap<(usize, RoomName), Arc<Dismissal>>>,
     /// Of rooms whose messages are kept. They are opened, closed and freed only while `rooms` is locked.
     pub histories: Histories,
+    /// Rooms with members whose messages are kept. Only changed while `rooms` is locked.
+    following: AtomicUsize,
     /// Several processes have members. Those of others are known only from the notes they post.
     apart: bool,
     /// Whether all members are listed, not only those with a name.
@@ -200,6 +202,7 @@ impl Census {
             joins: Mutex::default(),
             dismissed: Mutex::default(),
             histories: Histories::default(),
+            following: AtomicUsize::new(0),
             apart: true,
             lists_all: false,
             describes: false,
@@ -277,6 +280,9 @@ impl Census {
         }
         let new = || Room { history: self.histories.open(room, history, now), ..Room::default() };
         let here = rooms.entry(room.clone()).or_insert_with(new);
+        if here.members == 0 && here.history.is_some() {
+            self.following.fetch_add(1, Relaxed);
+        }
         here.add(number, listed);
         if let Some(kept) = here.history.as_ref().filter(|_| history.are_kept()) {
             kept.limit(history);
@@ -329,6 +335,23 @@ impl Census {
         }
     }
 
+    /// Whether some room has members here and a history.
+    pub fn is_following(&self) -> bool {
+        self.following.load(Relaxed) > 0
+    }
+
+    /// The rooms that have members here and a history, by their names.
+    pub fn followed(&self) -> Vec<(RoomName, Arc<RoomHistory>)> {
+        if !self.is_following() {
+            return Vec::new();
+        }
+        let kept = |(room, here): (&RoomName, &Room)| Some((room.clone(), here.history.clone()?));
+        // They are sorted without the lock, for which members that join wait.
+        let mut all: Vec<_> = self.rooms().iter().filter_map(kept).collect();
+        all.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        all
+    }
+
     /// Whether a room has members here.
     pub fn has_members(&self, room: &RoomName) -> bool {
         self.rooms().contains_key(room)
@@ -356,6 +379,7 @@ impl Census {
         here.people.remove(&number);
         if here.members == 0 {
             if here.history.is_some() {
+                self.following.fetch_sub(1, Relaxed);
                 self.histories.close(room);
             }
             rooms.remove(room);

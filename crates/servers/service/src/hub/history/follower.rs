@@ -1,8 +1,8 @@
 //! How far a member is in the history of its room.
 
 use super::{
-    position::{Asked, Position},
-    room::{Extent, RoomHistory},
+    position::{Asked, Epoch, Position},
+    room::{Extent, Found, RoomHistory},
 };
 use crate::hub::broadcast::Broadcast;
 use std::{collections::VecDeque, sync::Arc, time::Instant};
@@ -12,17 +12,30 @@ use std::{collections::VecDeque, sync::Arc, time::Instant};
 #[derive(Debug)]
 pub(in super::super) struct Follower {
     history: Arc<RoomHistory>,
+    /// The epoch of its position, and the turn of the history in which it has it.
+    epoch: Epoch,
+    turn: u64,
+    /// The history may have another turn.
+    is_moved: bool,
     /// The first message that is for it.
     start: u64,
-    /// The last message of before it joined.
+    /// The last message of before it joined, if its client has named a position.
     joined: u64,
     /// The first message that is not in its output.
     next: u64,
     /// The last message that it knows to exist.
     heard: u64,
-    /// Results of its own messages that are not in its output yet: their offsets, and for how many members they were
-    /// queued.
-    results: VecDeque<(u64, u32)>,
+    /// Results of its own messages that are not in its output yet.
+    results: VecDeque<Waiting>,
+}
+
+/// The result of an own message, which waits for that message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) struct Waiting {
+    pub offset: u64,
+    pub ticket: u64,
+    /// For how many members it was queued.
+    pub members: u32,
 }
 
 /// Where a member begins: what is behind this position follows.
@@ -48,7 +61,23 @@ impl Follower {
         asked: Option<Asked>,
         now: Instant,
     ) -> (Follower, Start) {
-        let Extent { epoch, oldest, top } = history.extent(now);
+        let (mut follower, start) = Follower::begin(history, asked, now);
+        if asked.is_some() {
+            let share = history.share();
+            let counter = if start.has_gap { &share.failed_recoveries } else { &share.recoveries };
+            counter.add(1);
+            follower.joined = follower.heard;
+        }
+        (follower, start)
+    }
+
+    /// A member begins behind this position, which is not that of its client.
+    pub fn begin(
+        history: &Arc<RoomHistory>,
+        asked: Option<Asked>,
+        now: Instant,
+    ) -> (Follower, Start) {
+        let Extent { epoch, turn, oldest, top, first } = history.extent(now);
         // The first message that it does not have, and whether one before it may be missing.
         let (start, is_elsewhere) = match asked {
             None => (top + 1, false),
@@ -58,18 +87,14 @@ impl Follower {
             // A position that this history never had.
             Some(Asked { epoch: of, .. }) if of == Some(epoch) => (top + 1, true),
             // It cannot know any message of this history.
-            Some(_) => (1, true),
+            Some(_) => (first, true),
         };
         let next = start.max(oldest);
         let has_gap = is_elsewhere || next > start;
-        let share = history.share();
-        match (asked, has_gap) {
-            (None, _) => {}
-            (Some(_), false) => drop(share.recoveries.add(1)),
-            (Some(_), true) => drop(share.failed_recoveries.add(1)),
-        }
         let (history, results) = (Arc::clone(history), VecDeque::new());
-        let follower = Follower { history, start, joined: top, next, heard: top, results };
+        let (joined, heard, is_moved) = (0, top, false);
+        let follower =
+            Follower { history, epoch, turn, is_moved, start, joined, next, heard, results };
         (follower, Start { position: Position { epoch, offset: next - 1 }, has_gap })
     }
 
@@ -82,37 +107,59 @@ impl Follower {
     /// at which the member began.
     pub fn hears(&mut self, push: &Broadcast) -> bool {
         let Some(Position { epoch, offset }) = push.position() else { return false };
-        let is_for_it = epoch == self.history.epoch() && offset >= self.start;
+        if epoch != self.epoch {
+            self.is_moved = self.history.turn_and_top().0 != self.turn;
+            return self.is_moved;
+        }
+        let is_for_it = offset >= self.start;
         if is_for_it {
             self.heard = self.heard.max(offset);
         }
         is_for_it
     }
 
-    /// Looks for messages whose pushes came before it had joined.
+    /// Looks for messages whose pushes came before it had joined, and whether the history has changed.
     pub fn looks(&mut self) {
-        self.heard = self.heard.max(self.history.top());
+        let (turn, top) = self.history.turn_and_top();
+        self.is_moved = turn != self.turn;
+        if !self.is_moved {
+            self.heard = self.heard.max(top);
+        }
     }
 
-    /// Whether there is a message that is not in its output.
+    /// Whether there is something that is not in its output.
     pub fn is_behind(&self) -> bool {
-        self.next <= self.heard
+        self.is_moved || self.next <= self.heard
     }
 
     /// What it gets next, if it is behind. `push`: one that has just come.
-    pub fn next(&self, push: Option<&Broadcast>) -> Option<Step> {
+    pub fn next(&mut self, push: Option<&Broadcast>) -> Option<Step> {
         if !self.is_behind() {
             return None;
         }
-        let epoch = self.history.epoch();
+        let epoch = self.epoch;
         let next = Position { epoch, offset: self.next };
         if let Some(push) = push.filter(|push| push.position() == Some(next)) {
             return Some(Step::Message(push.clone()));
         }
-        Some(match self.history.get(self.next) {
-            Ok(message) => Step::Message(message),
-            Err(oldest) => Step::Gap(Position { epoch, offset: oldest - 1 }),
+        Some(match self.history.find(self.next, self.turn) {
+            Found::Message(message) => Step::Message(message),
+            Found::Gone(oldest) => Step::Gap(Position { epoch, offset: oldest - 1 }),
+            Found::Moved(to, turn) => {
+                self.moves(to, turn);
+                Step::Gap(to)
+            }
         })
+    }
+
+    /// The history has begun again.
+    fn moves(&mut self, to: Position, turn: u64) {
+        (self.epoch, self.turn, self.is_moved) = (to.epoch, turn, false);
+        (self.start, self.heard) = (to.offset + 1, to.offset);
+        // Messages from now on are not of before it joined.
+        self.joined = 0;
+        // Its own messages are in the gap.
+        self.results.iter_mut().for_each(|waiting| waiting.offset = 0);
     }
 
     /// What [`Follower::next`] has returned is in its output.
@@ -128,24 +175,30 @@ impl Follower {
             Step::Gap(position) => {
                 share.gaps.add(1);
                 self.next = position.offset + 1;
+                self.looks();
             }
         }
     }
 
-    /// The result of its own message with this offset is known. Returns false if it must wait, because the message is
-    /// not in its output yet.
-    pub fn may_answer(&mut self, offset: u64, members: u32) -> bool {
-        let may = offset < self.next;
+    /// The result of its own message is known. Returns false if it must wait, because the message is not in its output yet.
+    pub fn may_answer(&mut self, waiting: Waiting) -> bool {
+        let may = waiting.offset < self.next;
         if !may {
-            self.results.push_back((offset, members));
+            self.results.push_back(waiting);
         }
         may
     }
 
+    /// Whether its own message at this position will be in its output.
+    pub fn will_have(&self, position: Position) -> bool {
+        let (_, top) = self.history.turn_and_top();
+        position.epoch == self.history.epoch() && position.offset <= top
+    }
+
     /// The next result that has waited, if its message is in the output now.
-    pub fn answerable(&mut self) -> Option<(u64, u32)> {
+    pub fn answerable(&mut self) -> Option<Waiting> {
         let next = self.next;
-        self.results.pop_front_if(|(offset, _)| *offset < next)
+        self.results.pop_front_if(|waiting| waiting.offset < next)
     }
 }
 
@@ -262,9 +315,10 @@ mod tests {
         let history = history();
         let (mut follower, _) = join(&history, Some((Some(7), 7)));
         assert!(follower.hears(&publish(&history)));
-        assert!(!follower.may_answer(10, 3) && follower.answerable().is_none());
+        let waiting = Waiting { offset: 10, ticket: 10, members: 3 };
+        assert!(!follower.may_answer(waiting) && follower.answerable().is_none());
         assert_eq!(take(&mut follower), [8, 9, 10]);
-        assert_eq!((follower.answerable(), follower.answerable()), (Some((10, 3)), None));
-        assert!(follower.may_answer(10, 3));
+        assert_eq!((follower.answerable(), follower.answerable()), (Some(waiting), None));
+        assert!(follower.may_answer(waiting));
     }
 }

@@ -53,6 +53,19 @@ impl<P> Log<P> {
         self.kept.push_back(Kept { message, bytes, at: now });
     }
 
+    /// Forgets all messages: the newest one has this offset.
+    pub fn start_at(&mut self, top: u64) {
+        *self = Log { top, ..Log::default() };
+    }
+
+    /// Adds a message in front, whose offset is one less than [`Log::oldest`]. It counts as new, so that it stays until those
+    /// who wait for it have it.
+    pub fn prepend(&mut self, message: P, bytes: usize, now: Instant) {
+        let bytes = bytes + Self::EACH;
+        self.bytes += bytes;
+        self.kept.push_front(Kept { message, bytes, at: now });
+    }
+
     /// Removes the oldest messages until there are at most so many, or the others are younger and need less than the
     /// `reserve`.
     pub fn keep(&mut self, messages: usize, reserve: (Duration, usize), now: Instant) {
@@ -94,6 +107,23 @@ impl<P> Log<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn older_messages_come_in_front_and_stay_for_their_time() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut log = Log::default();
+        log.start_at(7);
+        assert_eq!((log.top(), log.oldest(), log.size()), (7, 8, (0, 0)));
+        log.append(8, 10, at(1));
+        log.prepend(7, 10, at(5));
+        log.prepend(6, 10, at(6));
+        assert_eq!((log.top(), log.oldest(), log.get(6), log.get(8)), (8, 6, Some(&6), Some(&8)));
+        log.expire(Duration::from_secs(3), at(8));
+        assert_eq!((log.oldest(), log.size().0), (6, 3), "the last one is old, but not the first");
+        log.expire(Duration::from_secs(3), at(9));
+        assert_eq!(log.size(), (0, 0));
+    }
 
     #[test]
     fn it_keeps_the_newest_by_number_and_by_age() {

@@ -16,19 +16,21 @@
 //! - `share`: the memory that all histories have, and their counters.
 //! - `room`: the history of a room, shared by cores.
 //! - `follower`: how far a member is.
+//! - `copy`: a history that is a copy of one at the broker (several hubs), and `mirror`: what it knows of that.
 //! - `rooms`: the histories of all rooms, also of those without members.
 
+mod copy;
 mod follower;
 mod log;
+mod mirror;
 mod position;
 mod room;
 mod rooms;
 mod share;
 
-pub(super) use follower::{Follower, Start, Step};
-#[cfg(test)]
-pub(super) use position::Epoch;
+pub(super) use follower::{Follower, Start, Step, Waiting};
+pub(super) use mirror::{Asker, Heard, Learned, Seen, Span, Wanted};
 pub use position::HistoryLimits;
-pub(super) use position::{Asked, MalformedPosition, Position};
+pub(super) use position::{Asked, Epoch, MalformedPosition, Position};
 pub(super) use room::{Page, RoomHistory};
 pub(super) use rooms::Histories;

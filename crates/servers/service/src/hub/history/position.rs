@@ -41,6 +41,13 @@ pub(in super::super) struct Position {
     pub offset: u64,
 }
 
+impl Position {
+    /// The same as a question for what follows.
+    pub fn asked(self) -> Asked {
+        Asked { epoch: Some(self.epoch), offset: self.offset }
+    }
+}
+
 /// The last position that a client knows: it asks for what follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct Asked {

@@ -2,7 +2,8 @@
 
 use super::{
     log::Log,
-    position::{Epoch, HistoryLimits, Position},
+    mirror::Mirror,
+    position::{Asked, Epoch, HistoryLimits, Position},
     share::{Part, Share},
 };
 use crate::hub::broadcast::Broadcast;
@@ -21,15 +22,19 @@ const RESERVE: (Duration, usize) = (Duration::from_secs(2), 1 << 20);
 /// The history of one room, for all cores.
 #[derive(Debug)]
 pub(in super::super) struct RoomHistory {
-    epoch: Epoch,
     inside: Mutex<Inside>,
     share: Arc<Share>,
 }
 
 #[derive(Debug)]
-struct Inside {
-    log: Log<Broadcast>,
-    limits: HistoryLimits,
+pub(super) struct Inside {
+    pub epoch: Epoch,
+    /// How often it has begun again, with another epoch. A [follower](super::Follower) then has a gap.
+    pub turn: u64,
+    pub log: Log<Broadcast>,
+    pub limits: HistoryLimits,
+    /// What it knows of the history at the broker, if it is a copy of that.
+    pub mirror: Option<Mirror>,
     part: Part,
 }
 
@@ -37,10 +42,23 @@ struct Inside {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Extent {
     pub epoch: Epoch,
+    pub turn: u64,
     /// The offset of the oldest message, or of the next one if there is none.
     pub oldest: u64,
     /// The offset of the newest message, or of the last one if there is none.
     pub top: u64,
+    /// Where a member begins that cannot know any of these messages.
+    pub first: u64,
+}
+
+/// What a follower finds at its place.
+#[derive(Debug)]
+pub(super) enum Found {
+    Message(Broadcast),
+    /// It is gone. The oldest one that is there has this offset.
+    Gone(u64),
+    /// The history has begun again: it is at this position now.
+    Moved(Position, u64),
 }
 
 /// What a reader of a history asks for.
@@ -58,12 +76,27 @@ pub(in super::super) struct Page {
 
 impl RoomHistory {
     pub(super) fn new(epoch: Epoch, limits: HistoryLimits, share: &Arc<Share>) -> RoomHistory {
-        let mut inside = Inside { log: Log::default(), limits, part: Part::new(share) };
-        inside.note();
-        RoomHistory { epoch, inside: Mutex::new(inside), share: Arc::clone(share) }
+        RoomHistory::with(epoch, limits, None, share)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inside> {
+    /// A copy of a history at the broker, of which nothing is known yet.
+    pub(super) fn mirroring(limits: HistoryLimits, share: &Arc<Share>) -> RoomHistory {
+        RoomHistory::with(Epoch(0), limits, Some(Mirror::default()), share)
+    }
+
+    fn with(
+        epoch: Epoch,
+        limits: HistoryLimits,
+        mirror: Option<Mirror>,
+        share: &Arc<Share>,
+    ) -> RoomHistory {
+        let (log, part) = (Log::default(), Part::new(share));
+        let mut inside = Inside { epoch, turn: 0, log, limits, mirror, part };
+        inside.note();
+        RoomHistory { inside: Mutex::new(inside), share: Arc::clone(share) }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Inside> {
         // Nothing panics while holding the lock.
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -73,8 +106,19 @@ impl RoomHistory {
         &self.share
     }
 
-    pub(super) fn epoch(&self) -> Epoch {
-        self.epoch
+    pub fn epoch(&self) -> Epoch {
+        self.lock().epoch
+    }
+
+    /// The position of its newest message.
+    pub fn newest(&self) -> Position {
+        let inside = self.lock();
+        Position { epoch: inside.epoch, offset: inside.log.top() }
+    }
+
+    /// Its limits.
+    pub fn limits(&self) -> HistoryLimits {
+        self.lock().limits
     }
 
     /// Limits it from now on.
@@ -87,17 +131,9 @@ impl RoomHistory {
     /// is no memory for it.
     pub fn publish(&self, now: Instant, frame: impl FnOnce(Position) -> Broadcast) -> Broadcast {
         let mut inside = self.lock();
-        let position = Position { epoch: self.epoch, offset: inside.log.top() + 1 };
+        let position = Position { epoch: inside.epoch, offset: inside.log.top() + 1 };
         let message = frame(position);
-        let Inside { log, limits, .. } = &mut *inside;
-        log.append(message.clone(), message.footprint(), now);
-        log.keep(limits.messages, RESERVE, now);
-        log.expire(limits.time, now);
-        inside.note();
-        while !inside.part.fits() && inside.log.size().0 > 0 {
-            inside.log.remove_oldest();
-            inside.note();
-        }
+        inside.append(message.clone(), now);
         message
     }
 
@@ -105,18 +141,28 @@ impl RoomHistory {
     pub(super) fn extent(&self, now: Instant) -> Extent {
         let mut inside = self.lock();
         inside.expire(now);
-        Extent { epoch: self.epoch, oldest: inside.oldest(), top: inside.log.top() }
+        let (epoch, turn, top) = (inside.epoch, inside.turn, inside.log.top());
+        // The messages of a copy may be the same as those of the epoch before.
+        let first = if inside.mirror.is_some() { top + 1 } else { 1 };
+        Extent { epoch, turn, oldest: inside.oldest(), top, first }
     }
 
-    /// The offset of the newest message.
-    pub(super) fn top(&self) -> u64 {
-        self.lock().log.top()
-    }
-
-    /// The message with this offset, or the offset of the oldest one if it is gone.
-    pub(super) fn get(&self, offset: u64) -> Result<Broadcast, u64> {
+    /// Its turn, and the offset of its newest message.
+    pub(super) fn turn_and_top(&self) -> (u64, u64) {
         let inside = self.lock();
-        inside.log.get(offset).cloned().ok_or(inside.log.oldest())
+        (inside.turn, inside.log.top())
+    }
+
+    /// What a follower finds at this offset; `turn`: that in which it has the ones before.
+    pub(super) fn find(&self, offset: u64, turn: u64) -> Found {
+        let inside = self.lock();
+        if turn != inside.turn {
+            let base = inside.mirror.as_ref().map_or(0, |mirror| mirror.base);
+            let offset = base.max(inside.log.oldest() - 1);
+            return Found::Moved(Position { epoch: inside.epoch, offset }, inside.turn);
+        }
+        let message = inside.log.get(offset).cloned();
+        message.map_or(Found::Gone(inside.log.oldest()), Found::Message)
     }
 
     /// The position of its newest message, and messages. `None` if some that were asked for are gone.
@@ -124,7 +170,7 @@ impl RoomHistory {
         let mut inside = self.lock();
         inside.expire(now);
         let (oldest, top, log) = (inside.oldest(), inside.log.top(), &inside.log);
-        let position = Position { epoch: self.epoch, offset: top };
+        let position = Position { epoch: inside.epoch, offset: top };
         let is_gone = match page.since {
             Some(since) if page.is_reverse => since > top + 1,
             Some(since) => since > top || since + 1 < oldest,
@@ -162,20 +208,51 @@ impl RoomHistory {
 }
 
 impl Inside {
+    /// Adds the next message, and removes what is beyond the limits.
+    pub fn append(&mut self, message: Broadcast, now: Instant) {
+        let bytes = message.footprint();
+        self.log.append(message, bytes, now);
+        self.log.keep(self.limits.messages, RESERVE, now);
+        self.log.expire(self.limits.time, now);
+        self.note();
+        while !self.part.fits() && self.log.size().0 > 0 {
+            self.log.remove_oldest();
+            self.note();
+        }
+    }
+
+    /// Adds a message in front. Returns false if there is no memory for it.
+    pub fn prepend(&mut self, message: Broadcast, now: Instant) -> bool {
+        let bytes = message.footprint();
+        self.log.prepend(message, bytes, now);
+        self.note();
+        let fits = self.part.fits();
+        if !fits {
+            self.log.remove_oldest();
+            self.note();
+        }
+        fits
+    }
+
+    /// Whether all that followed this position is of this history.
+    pub fn continues(&self, Asked { epoch, offset }: Asked) -> bool {
+        epoch == Some(self.epoch) && offset <= self.log.top()
+    }
+
     /// The offset of the oldest message that can be recovered, or of the next one if none can.
-    fn oldest(&self) -> u64 {
+    pub fn oldest(&self) -> u64 {
         let (top, limit) = (self.log.top(), self.limits.messages as u64);
         self.log.oldest().max((top + 1).saturating_sub(limit))
     }
 
-    fn expire(&mut self, now: Instant) {
+    pub fn expire(&mut self, now: Instant) {
         self.log.keep(self.limits.messages, RESERVE, now);
         self.log.expire(self.limits.time, now);
         self.note();
     }
 
     /// Notes its size.
-    fn note(&mut self) {
+    pub fn note(&mut self) {
         let (messages, bytes) = self.log.size();
         let own = OWN + messages * Log::<Broadcast>::EACH;
         self.part.set(messages, bytes + OWN, own);

@@ -26,6 +26,8 @@ const LOOKS: usize = 64;
 pub(in super::super) struct Histories {
     inside: Mutex<Rooms>,
     share: Arc<Share>,
+    /// They are copies of histories at a broker.
+    are_mirrors: bool,
     /// Random: the hash of a number is an epoch.
     epochs: RandomState,
     /// There was a room with a history.
@@ -67,9 +69,27 @@ impl Histories {
         Histories {
             inside: Mutex::default(),
             share: Arc::new(Share::new(memory)),
+            are_mirrors: false,
             epochs: RandomState::new(),
             is_used: AtomicBool::new(false),
         }
+    }
+
+    /// Those of a hub with a broker, which has the histories.
+    pub fn mirroring(memory: Arc<Memory>) -> Histories {
+        Histories { are_mirrors: true, ..Histories::new(memory) }
+    }
+
+    /// An epoch that no history has had.
+    pub fn new_epoch(&self) -> Epoch {
+        let mut rooms = self.lock();
+        rooms.number += 1;
+        self.epoch(&rooms)
+    }
+
+    fn epoch(&self, rooms: &Rooms) -> Epoch {
+        // A keyed hash (SipHash), so one epoch shows nothing of another.
+        Epoch(self.epochs.hash_one(rooms.number))
     }
 
     fn lock(&self) -> MutexGuard<'_, Rooms> {
@@ -125,6 +145,11 @@ impl Histories {
         Some(history)
     }
 
+    /// A copy of the history of a room that has none here.
+    pub fn apart(&self, limits: HistoryLimits) -> Arc<RoomHistory> {
+        Arc::new(RoomHistory::mirroring(limits, &self.share))
+    }
+
     /// The history of a room, if it has one now.
     pub fn kept(&self, room: &RoomName) -> Option<Arc<RoomHistory>> {
         self.lock().all.get(room).map(|entry| Arc::clone(&entry.history))
@@ -147,9 +172,11 @@ impl Histories {
     ) -> Arc<RoomHistory> {
         self.is_used.store(true, Relaxed);
         rooms.number += 1;
-        // A keyed hash (SipHash), so one epoch shows nothing of another.
-        let epoch = Epoch(self.epochs.hash_one(rooms.number));
-        let history = Arc::new(RoomHistory::new(epoch, limits, &self.share));
+        let history = if self.are_mirrors {
+            self.apart(limits)
+        } else {
+            Arc::new(RoomHistory::new(self.epoch(rooms), limits, &self.share))
+        };
         let look = (now + limits.time, rooms.number);
         let entry = Entry { history: Arc::clone(&history), look, idle: None, was_idle: false };
         rooms.all.insert(room.clone(), entry);
@@ -157,9 +184,13 @@ impl Histories {
         history
     }
 
-    /// The last member of a room has left.
+    /// The last member of a room has left. Nobody looks after a copy from now on, so the broker may forget what is known of it.
     pub fn close(&self, room: &RoomName) {
-        self.lock().leave(room, false);
+        let mut rooms = self.lock();
+        if let Some(entry) = rooms.all.get(room) {
+            entry.history.doubts();
+        }
+        rooms.leave(room, false);
     }
 
     /// Frees what has become too old in at most [`LOOKS`] rooms: in each once in the time for which it keeps messages. A room
@@ -218,7 +249,7 @@ impl Rooms {
         self.number += 1;
         let number = self.number;
         let Some(entry) = self.all.get_mut(room) else { return };
-        let place = (follows || entry.history.top() > 0, number);
+        let place = (follows || entry.history.turn_and_top().1 > 0, number);
         entry.idle = Some(place);
         self.idle.insert(place, room.clone());
         if self.idle.len() > IDLE_ROOMS

@@ -1,13 +1,17 @@
 //! A member of a room with a history: what it gets, and when.
 
-use super::{FULL, Member};
+use super::{
+    FULL, Member,
+    joining::{JOINS, Joining},
+};
 use crate::hub::{
     broadcast::Broadcast,
-    history::{Asked, Follower, RoomHistory, Start, Step},
+    broker::write_published,
+    history::{Asked, Asker, Follower, RoomHistory, Start, Step, Waiting, Wanted},
     holding::COUNTED,
     message::{write_gap, write_position, write_result},
 };
-use regatta_engine::{Context, Now, PushOutcome};
+use regatta_engine::{Context, Now, Post, PushOutcome};
 use std::sync::Arc;
 
 impl Member {
@@ -18,18 +22,45 @@ impl Member {
         asked: Option<Asked>,
         context: &mut Context<'_, Self>,
     ) {
-        let Some(history) = history else {
-            if asked.is_some() {
-                write_gap(None, context.out);
+        match history {
+            None if asked.is_some() => write_gap(None, context.out),
+            None => {}
+            Some(history) if self.settings.broker.is_some() => {
+                // The broker is asked before the member can send anything.
+                let (history, own) = (Arc::clone(history), Vec::new());
+                self.joining =
+                    Some(Box::new(Joining { history, asked, first: None, own, is_late: false }));
+                self.asks(asked, Asker::Member, context);
             }
-            return;
-        };
-        let (follower, Start { position, has_gap }) =
-            Follower::join(history, asked, context.now.instant);
+            Some(history) => {
+                self.begin(history, (asked, asked.is_some()), context.now, context.out)
+            }
+        }
+    }
+
+    /// Asks the broker for what follows its position.
+    pub(super) fn asks(&self, asked: Option<Asked>, asker: Asker, context: &mut Context<'_, Self>) {
+        let wanted = asked.map_or(Wanted::Newest(0), Wanted::Behind);
+        if let Some(presence) = &self.presence {
+            let question = Broadcast::question(wanted, asker);
+            context.post(Post::Remote(presence.room().clone(), question, JOINS));
+        }
+    }
+
+    /// Begins in a history. `asked`: the position that it has, and whether its client has named that.
+    pub(super) fn begin(
+        &mut self,
+        history: &Arc<RoomHistory>,
+        (asked, is_named): (Option<Asked>, bool),
+        now: Now,
+        out: &mut Vec<u8>,
+    ) {
+        let join = if is_named { Follower::join } else { Follower::begin };
+        let (follower, Start { position, has_gap }) = join(history, asked, now.instant);
         if has_gap {
-            write_gap(Some(position), context.out);
+            write_gap(Some(position), out);
         } else {
-            write_position(position, asked.is_some(), context.out);
+            write_position(position, is_named, out);
         }
         self.follower = Some(Box::new(follower));
     }
@@ -41,7 +72,10 @@ impl Member {
 
     /// Hears of a message of the history.
     pub(super) fn follow(&mut self, push: &Broadcast, now: Now, out: &mut Vec<u8>) -> PushOutcome {
-        if !self.follower.as_mut().is_some_and(|follower| follower.hears(push)) {
+        let Some(follower) = &mut self.follower else { return PushOutcome::Missed };
+        if push.is_gap() {
+            follower.looks();
+        } else if !follower.hears(push) {
             return PushOutcome::Missed;
         }
         self.catch_up(Some(push), out, true);
@@ -68,7 +102,7 @@ impl Member {
                 }
             }
             follower.took(&step);
-            while let Some((ticket, members)) = follower.answerable() {
+            while let Some(Waiting { ticket, members, .. }) = follower.answerable() {
                 self.answer(ticket, members, out);
             }
         }
@@ -77,7 +111,10 @@ impl Member {
 
     /// Appends the result of its own broadcast.
     pub(super) fn answer(&mut self, ticket: u64, members: u32, out: &mut Vec<u8>) {
-        if let Some(payload) = self.results.take(ticket) {
+        let Some(payload) = self.results.take(ticket) else { return };
+        if self.settings.broker.is_some() {
+            write_published(&payload, out);
+        } else {
             self.census.deliveries.add(members as usize);
             write_result(&payload, members, out);
         }

@@ -1,6 +1,7 @@
 //! A connection of the hub: HTTP until its upgrade, then the messages of a member.
 
 mod following;
+mod joining;
 mod remote;
 mod sender;
 
@@ -13,7 +14,7 @@ use super::{
     compress::{self, send_back},
     dismissal::Dismissal,
     door::{self, Entered},
-    history::Follower,
+    history::{Follower, Waiting},
     holding::{COUNTED, Holding},
     last_delivery::Unwritten,
     live::Live,
@@ -22,6 +23,7 @@ use super::{
     rooms::{Plan, RoomTerms},
     state::State,
 };
+use joining::Joining;
 use regatta_engine::{
     Backlog, Context, Flow, Limits, Never, Now, OutputState, Post, PushOutcome, RemoteOutcome,
     Session,
@@ -76,6 +78,8 @@ pub struct Member {
     backlog: Backlog<Broadcast>,
     /// How far it is in the history of its room, if that is kept. Then its messages do not wait in `backlog`.
     follower: Option<Box<Follower>>,
+    /// It waits for the history of its room, which the broker has.
+    joining: Option<Box<Joining>>,
     /// Broadcasts in its output whose deliveries are timed: held until the output is written.
     unwritten: Unwritten<Broadcast>,
     holding: Holding,
@@ -183,6 +187,10 @@ impl Session for Member {
         if let Some(dismissal) = push.dismissal() {
             return self.dismissed(dismissal, now, out);
         }
+        if self.joining.is_some() && push.note().is_none() {
+            // It begins with what the broker answers.
+            return PushOutcome::Missed;
+        }
         if self.follower.is_some() && push.note().is_none() {
             return self.follow(push, now, out);
         }
@@ -224,7 +232,7 @@ impl Session for Member {
         CloseCode::TRY_AGAIN_LATER.write("reads too slowly", out);
         self.state = State::Closed;
         self.pings_at = None;
-        self.follower = None;
+        (self.follower, self.joining) = (None, None);
         self.unwritten.clear();
     }
 
@@ -359,7 +367,9 @@ impl Session for Member {
 
     fn on_queued(&mut self, context: &mut Context<'_, Self>, ticket: u64, members: u32) -> Flow {
         let follower = self.follower.as_mut();
-        if follower.is_none_or(|follower| follower.may_answer(ticket, members)) {
+        // Its ticket is the offset of its message.
+        let waiting = Waiting { offset: ticket, ticket, members };
+        if follower.is_none_or(|follower| follower.may_answer(waiting)) {
             self.answer(ticket, members, context.out);
         }
         if self.holding.is_counted() {
@@ -412,6 +422,7 @@ impl Member {
             awaited: None,
             backlog: Backlog::default(),
             follower: None,
+            joining: None,
             unwritten: Unwritten::default(),
             holding: Holding::new(Arc::clone(&settings.backlog.memory)),
             heard_at: now.instant,
@@ -487,6 +498,7 @@ impl Member {
 
     fn free(&mut self) {
         (self.held, self.results, self.unwritten, self.follower) = Default::default();
+        self.joining = None;
         self.backlog.clear();
         self.holding.free();
     }
@@ -592,18 +604,19 @@ impl Member {
         self.state = State::Open { decoder, echoes, next_ticket: 0 };
         let Some((room, presence)) = place else { return };
         context.post(Post::Join(room));
-        self.start_following(presence.history(), asked, context);
+        let history = presence.history().cloned();
+        let presence = self.presence.insert(presence);
+        let here =
+            self.terms.presence.then(|| (presence.here(NAMES), presence.note(Change::Joined)));
+        self.start_following(history.as_ref(), asked, context);
         let looks = self.settings.api.is_some() || self.follower.is_some();
         self.looks_at = looks.then_some(context.now.instant);
-        if self.terms.presence {
-            let (members, names) = presence.here(NAMES);
+        if let Some(((members, names), note)) = here {
             let names: Vec<&str> = names.iter().map(|name| &**name).collect();
             write_roster(&names, members, context.out);
-            let note = presence.note(Change::Joined);
             let memory = &self.settings.backlog.memory;
             context.post(Post::Others(Broadcast::presence(note, members, memory)));
         }
-        self.presence = Some(presence);
     }
 
     /// Handles no more input. A Close frame follows once everything pending has been sent.
@@ -626,7 +639,7 @@ impl Member {
         }
         self.state = State::Closed;
         self.pings_at = None;
-        self.follower = None;
+        (self.follower, self.joining) = (None, None);
         self.unwritten.clear();
         self.backlog.clear();
         if let Some(push) = self.on_close() {
@@ -652,6 +665,7 @@ impl Member {
         self.pings_at = None;
         self.cut_at = Some(now.instant + Limits::LAST_OUTPUT);
         (self.held, self.results, self.unwritten, self.follower) = Default::default();
+        self.joining = None;
         self.backlog.clear();
         // It is not listed from now on. That it leaves is announced once its connection is closed.
         if let Some(presence) = &mut self.presence {

@@ -1,14 +1,20 @@
 //! A member of a hub with a broker, and a backend of one: what they send there, and what they learn of it.
 
-use super::{Member, SETTLE, sender::Sender};
+use super::{
+    Member, SETTLE,
+    joining::{JOINS, Joining},
+    sender::Sender,
+};
 use crate::hub::{
     api::Backend,
     broadcast::Broadcast,
-    broker::{failure, write_not_published, write_published},
+    broker::{failure, write_not_published},
+    history::{Asker, Epoch, Position, Waiting},
     state::State,
 };
 use regatta_engine::{Context, Flow, Post, RemoteOutcome, Session};
-use std::time::Instant;
+use regatta_proto::websocket::CloseCode;
+use std::{mem, time::Instant};
 
 impl Sender<'_> {
     /// Sends a message to the broker. Its sender gets it as all others do, when it comes back.
@@ -36,11 +42,19 @@ impl Member {
                 Flow::Continue
             };
         }
-        if let Some(payload) = self.results.take(ticket) {
-            match failure(outcome) {
-                None => write_published(&payload, context.out),
-                Some(why) => write_not_published(&payload, why, context.out),
+        if ticket == JOINS {
+            return self.joins(context, outcome);
+        }
+        match (failure(outcome), outcome) {
+            (Some(why), _) => {
+                if let Some(payload) = self.results.take(ticket) {
+                    write_not_published(&payload, why, context.out);
+                }
             }
+            (None, RemoteOutcome::Kept { epoch, offset }) => {
+                self.has_published(ticket, Position { epoch: Epoch(epoch), offset }, context.out);
+            }
+            (None, _) => self.answer(ticket, 0, context.out),
         }
         if self.holding.is_counted() {
             // The payload is freed.
@@ -50,6 +64,75 @@ impl Member {
             State::Leaving { .. } => self.on_drained(context),
             _ => Flow::Continue,
         }
+    }
+
+    /// Its own message has this position. Its result follows the message.
+    fn has_published(&mut self, ticket: u64, position: Position, out: &mut Vec<u8>) {
+        if let Some(joining) = &mut self.joining {
+            joining.first.get_or_insert(position);
+            if joining.is_late {
+                self.answer(ticket, 0, out);
+            } else {
+                joining.own.push((ticket, position));
+            }
+            return;
+        }
+        let waiting = Waiting { offset: position.offset, ticket, members: 0 };
+        let waits = self
+            .follower
+            .as_mut()
+            .is_some_and(|follower| follower.will_have(position) && !follower.may_answer(waiting));
+        if !waits {
+            self.answer(ticket, 0, out);
+        }
+    }
+
+    /// It has waited for the history of its room.
+    fn joins(&mut self, context: &mut Context<'_, Self>, outcome: RemoteOutcome) -> Flow {
+        if outcome == RemoteOutcome::Unknown {
+            return self.waits_longer(context);
+        }
+        let Some(joining) = self.joining.take() else { return Flow::Continue };
+        if failure(outcome).is_some() {
+            let why = "the broker cannot be asked for the history of the room now";
+            self.close(context, CloseCode::TRY_AGAIN_LATER, why);
+            return Flow::Close;
+        }
+        let Joining { history, asked, first, own, .. } = *joining;
+        // Without a position, it begins before its own first message.
+        let before = |first: Position| Position { offset: first.offset - 1, ..first }.asked();
+        let own_first = first.map(before);
+        // The history may have gone on since this was sent.
+        let was_at = match outcome {
+            RemoteOutcome::Kept { epoch, offset } => Some(Position { epoch: Epoch(epoch), offset }),
+            _ => None,
+        };
+        let was_at = was_at.filter(|at| *at != history.newest()).map(Position::asked);
+        let begins = asked.or(own_first).or(was_at);
+        self.begin(&history, (begins, asked.is_some()), context.now, context.out);
+        if let Some(follower) = &mut self.follower {
+            follower.looks();
+        }
+        self.catch_up(None, context.out, true);
+        for (ticket, position) in own {
+            self.has_published(ticket, position, context.out);
+        }
+        match self.state {
+            State::Leaving { .. } => self.on_drained(context),
+            _ => Flow::Continue,
+        }
+    }
+
+    /// The broker does not answer now: results do not wait for that, and it is asked again.
+    fn waits_longer(&mut self, context: &mut Context<'_, Self>) -> Flow {
+        let Some(joining) = &mut self.joining else { return Flow::Continue };
+        joining.is_late = true;
+        let (asked, own) = (joining.asked, mem::take(&mut joining.own));
+        for (ticket, _) in own {
+            self.answer(ticket, 0, context.out);
+        }
+        self.asks(asked, Asker::Waiting, context);
+        Flow::Continue
     }
 
     /// Whether messages of this hub wait until those at the broker have come back.

@@ -72,6 +72,12 @@ impl Plan {
         first.map_or(&self.usual, |(_, terms)| terms)
     }
 
+    /// Whether some rooms have a history.
+    pub fn keeps_histories(&self) -> bool {
+        let mut rooms = self.rooms.iter().map(|(_, terms)| terms);
+        self.usual.history.are_kept() || rooms.any(|terms| terms.history.are_kept())
+    }
+
     /// The terms of a room without a rule.
     pub fn usual(&self) -> &Arc<RoomTerms> {
         &self.usual

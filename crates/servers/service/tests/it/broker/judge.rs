@@ -8,7 +8,7 @@ use std::{
 };
 
 /// How long a sender waits for an outcome, with the time until each core was served.
-const PATIENCE: Duration = Duration::from_millis(3_500);
+pub const PATIENCE: Duration = Duration::from_millis(3_500);
 
 /// The servers, of which one is the broker at a time.
 pub type Servers = [Redis; 2];
@@ -22,6 +22,39 @@ pub struct Published {
     pub payload: String,
     /// The hub of its sender.
     pub hub: usize,
+}
+
+/// A member of a simulation, with what it was promised.
+pub trait Judging: Default {
+    /// How many messages its hub keeps.
+    const KEEPS: usize;
+
+    fn room(&self) -> &str;
+
+    /// It joins this room. Returns the query of its request.
+    fn joins(&mut self, room: &str) -> String;
+
+    /// Its hub has its request.
+    fn joined(&mut self, servers: &Servers, now: Instant);
+
+    fn says(&mut self, payload: String, now: Instant);
+
+    /// Hears a text of its hub.
+    fn hears(&mut self, text: &str, now: Instant, servers: &Servers) -> Result<(), String>;
+
+    /// Takes those of its own messages that count as published.
+    fn take_published(&mut self) -> Vec<String>;
+
+    /// The messages at all positions that it has ever had, if its room has some.
+    fn positions(&self) -> Option<&BTreeMap<(String, u64), String>> {
+        None
+    }
+
+    /// Everything has arrived, and this is what counts as published. The broker is this server.
+    fn ends(&self, servers: &Servers, at: usize, all: &[Published]) -> Result<(), String>;
+
+    /// Messages, gaps and outcomes so far: published, not published, unknown.
+    fn seen(&self) -> [usize; 5];
 }
 
 /// A member, and what it has heard.
@@ -40,42 +73,42 @@ pub struct Judge {
     highest: [Option<usize>; 2],
     heard: BTreeSet<String>,
     /// Messages of its own that count as published, until they are taken.
-    pub published: Vec<String>,
+    published: Vec<String>,
     /// Messages whose outcome it does not know, with the time.
     waiting: BTreeMap<String, Instant>,
-    pub messages: usize,
-    pub gaps: usize,
-    /// Outcomes: published, not published, unknown.
-    pub outcomes: [usize; 3],
+    /// See [`Judging::seen`].
+    seen: [usize; 5],
 }
 
-impl Judge {
-    /// A member that has not joined this room yet.
-    pub fn new(room: &str) -> Judge {
-        Judge { room: room.to_owned(), ..Judge::default() }
-    }
+impl Judging for Judge {
+    const KEEPS: usize = 0;
 
-    pub fn room(&self) -> &str {
+    fn room(&self) -> &str {
         &self.room
     }
 
-    pub fn joins(&mut self, servers: &Servers, now: Instant) {
+    fn joins(&mut self, room: &str) -> String {
+        *self = Judge { room: room.to_owned(), seen: self.seen, ..Judge::default() };
+        String::new()
+    }
+
+    fn joined(&mut self, servers: &Servers, now: Instant) {
         let count = |redis: &Redis| redis.log.get(&self.room).map_or(0, Vec::len);
         self.joined_at = Some((servers.each_ref().map(count), now));
     }
 
-    pub fn says(&mut self, payload: String, now: Instant) {
+    fn says(&mut self, payload: String, now: Instant) {
         self.waiting.insert(payload, now);
     }
 
-    /// Hears a text of its hub.
-    pub fn hears(&mut self, text: &str, now: Instant, servers: &Servers) -> Result<(), String> {
+    fn hears(&mut self, text: &str, now: Instant, servers: &Servers) -> Result<(), String> {
         let heard: Value = serde_json::from_str(text).unwrap();
         let payload = heard["payload"].to_string();
         match heard["type"].as_str().unwrap() {
             "broadcast" => self.message(payload, servers),
             "gap" => {
-                (self.had_gap, self.gaps, self.gap_at) = (true, self.gaps + 1, Some(now));
+                (self.had_gap, self.gap_at) = (true, Some(now));
+                self.seen[1] += 1;
                 Ok(())
             }
             kind => {
@@ -84,50 +117,16 @@ impl Judge {
                 if now - since > PATIENCE {
                     return Err(format!("the outcome of {payload} came after {:?}", now - since));
                 }
-                let times = places(&self.room, &payload, servers).count();
-                let is = match (kind, heard["error"].as_str().unwrap_or_default()) {
-                    ("broadcastResult", "") if heard["listenerCount"].is_null() => 0,
-                    ("error", why) if why.starts_with("not published: ") => 1,
-                    ("error", why) if why.starts_with("unknown whether published: ") => 2,
-                    _ => return Err(format!("unexpected: {text}")),
-                };
-                self.outcomes[is] += 1;
-                if is == 0 {
-                    self.published.push(payload.clone());
-                }
-                match is {
-                    0 if times != 1 => Err(format!("{payload} is not published")),
-                    1 if times != 0 => Err(format!("{payload} is published")),
-                    _ => Ok(()),
-                }
+                self.outcome(kind, &heard, servers)
             }
         }
     }
 
-    fn message(&mut self, payload: String, servers: &Servers) -> Result<(), String> {
-        let place = places(&self.room, &payload, servers).next();
-        let place = place.ok_or_else(|| format!("{payload} was never published"))?;
-        let (server, number) = place;
-        if self.highest[server].is_some_and(|highest| number <= highest) {
-            return Err(format!("{payload} comes twice, or too late: after {:?}", self.highest));
-        }
-        let (joined_at, _) = self.joined_at.ok_or("a message before the join")?;
-        let is_next = match self.last {
-            _ if self.had_gap => true,
-            Some((of, last)) => place == (of, last + 1),
-            None => number <= joined_at[server],
-        };
-        if !is_next {
-            return Err(format!("{payload} is at {place:?}, after {:?} without a gap", self.last));
-        }
-        (self.last, self.highest[server]) = (Some(place), Some(number));
-        (self.had_gap, self.messages) = (false, self.messages + 1);
-        self.heard.insert(payload);
-        Ok(())
+    fn take_published(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.published)
     }
 
-    /// Everything has arrived, and this is what counts as published. The broker is this server.
-    pub fn ends(&self, servers: &Servers, at: usize, all: &[Published]) -> Result<(), String> {
+    fn ends(&self, servers: &Servers, at: usize, all: &[Published]) -> Result<(), String> {
         let log = servers[at].log.get(&self.room).map_or(0, Vec::len);
         if !self.waiting.is_empty() {
             return Err(format!("no outcome: {:?}", self.waiting.keys()));
@@ -145,6 +144,68 @@ impl Judge {
                 return Err(format!("misses {payload} silently"));
             }
         }
+        Ok(())
+    }
+
+    fn seen(&self) -> [usize; 5] {
+        self.seen
+    }
+}
+
+impl Judge {
+    /// It joins again, and recovers.
+    pub fn comes_back(&mut self) {
+        self.waiting.clear();
+    }
+
+    /// Messages may come again.
+    pub fn forgets(&mut self) {
+        self.highest = [None; 2];
+    }
+
+    fn outcome(&mut self, kind: &str, heard: &Value, servers: &Servers) -> Result<(), String> {
+        let payload = heard["payload"].to_string();
+        let times = places(&self.room, &payload, servers).count();
+        let is = match (kind, heard["error"].as_str().unwrap_or_default()) {
+            ("broadcastResult", "") if heard["listenerCount"].is_null() => 0,
+            ("error", why) if why.starts_with("not published: ") => 1,
+            ("error", why) if why.starts_with("unknown whether published: ") => 2,
+            _ => return Err(format!("unexpected: {heard}")),
+        };
+        self.seen[2 + is] += 1;
+        if is == 0 {
+            self.published.push(payload);
+        }
+        match is {
+            0 if times != 1 => Err(format!("{heard} is not published")),
+            1 if times != 0 => Err(format!("{heard} is published")),
+            _ => Ok(()),
+        }
+    }
+
+    fn message(&mut self, payload: String, servers: &Servers) -> Result<(), String> {
+        let place = places(&self.room, &payload, servers).next();
+        let place = place.ok_or_else(|| format!("{payload} was never published"))?;
+        let (server, number) = place;
+        if self.highest[server].is_some_and(|highest| number <= highest) {
+            return Err(format!("{payload} comes twice, or too late: after {:?}", self.highest));
+        }
+        let (joined_at, _) = self.joined_at.ok_or("a message before the join")?;
+        let is_next = match self.last {
+            _ if self.had_gap => true,
+            Some((of, last)) if of == server && last < number => {
+                let log = &servers[server].log[&self.room];
+                log[last + 1..number].iter().all(|one| servers[server].unplaced.contains(one))
+            }
+            Some(_) => false,
+            None => number <= joined_at[server],
+        };
+        if !is_next {
+            return Err(format!("{payload} is at {place:?}, after {:?} without a gap", self.last));
+        }
+        (self.last, self.highest[server]) = (Some(place), Some(number));
+        (self.had_gap, self.seen[0]) = (false, self.seen[0] + 1);
+        self.heard.insert(payload);
         Ok(())
     }
 }

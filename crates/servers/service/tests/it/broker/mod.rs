@@ -3,9 +3,14 @@
 //! finds them.
 
 mod cable;
+mod joined;
 mod judge;
 mod moved;
+mod one_hub;
 mod place;
 mod planted;
+mod recovery;
 mod redis;
+mod refused;
 mod simulation;
+mod stored;

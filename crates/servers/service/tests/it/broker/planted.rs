@@ -20,6 +20,32 @@ pub enum Fault {
     Doubled,
     /// A message whose confirmation is lost counts as published.
     Optimistic,
+    /// A member does not get its gaps.
+    HiddenGap,
+    /// The first message behind what was recovered is lost.
+    NotMerged,
+    /// It comes twice.
+    RecoveredTwice,
+    /// A server goes on with the reign of another process.
+    EpochKept,
+    /// A reign does not end when a hub comes from another server.
+    MoveIgnored,
+    /// Hubs ignore what a hub without histories publishes.
+    HoleIgnored,
+}
+
+impl Fault {
+    /// How often a member gets a text. `is_recovered`: it has just recovered, and this is noted here.
+    pub fn times(self, text: &str, is_recovered: &mut bool) -> usize {
+        let is_first = *is_recovered && text.contains("\"broadcast\"");
+        *is_recovered = text.contains("\"recovered\":true") || *is_recovered && !is_first;
+        match self {
+            Fault::HiddenGap if text.contains("\"gap\"") => 0,
+            Fault::NotMerged if is_first => 0,
+            Fault::RecoveredTwice if is_first => 2,
+            _ => 1,
+        }
+    }
 }
 
 pub struct Planted {
@@ -43,7 +69,6 @@ impl Planted {
         }
         let mut new = turn.acts.split_off(before);
         match self.fault {
-            Fault::None | Fault::NoHeartbeat => {}
             Fault::SilentMove if !was_up => {}
             Fault::SilentGap | Fault::SilentMove => {
                 new.retain(|act| !matches!(act, UplinkAct::PushAll(_)))
@@ -67,6 +92,8 @@ impl Planted {
                     }
                 }
             }
+            // These are elsewhere.
+            _ => {}
         }
         turn.acts.append(&mut new);
     }

@@ -1,0 +1,79 @@
+//! When members of a hub begin in the history of their room, and what they get then.
+
+use super::one_hub::{World, keeping};
+use serde_json::Value;
+use std::sync::atomic::Ordering::SeqCst;
+
+/// A hub that keeps histories, and whose member is in one.
+fn world(name: &'static str, is_in_cluster: bool) -> World {
+    let mut world = World::with(name, is_in_cluster, keeping(5));
+    world.passes(3000);
+    world
+}
+
+fn kinds(texts: &[String]) -> Vec<String> {
+    texts.iter().map(|text| read(text)["type"].as_str().unwrap().to_owned()).collect()
+}
+
+fn read(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+#[test]
+fn a_member_that_speaks_before_it_has_its_position_gets_its_own_message() {
+    let mut world = world("speaks", false);
+    let member = world.joins("/ws/red");
+    // The broker answers for the history and publishes the message in the same moment.
+    world.says(member, "1");
+    world.passes(5);
+    let texts = world.texts_of(member);
+    assert_eq!(kinds(&texts), ["position", "broadcast", "broadcastResult"], "{texts:?}");
+    assert_eq!((&read(&texts[0])["offset"], &read(&texts[1])["offset"]), (&0.into(), &1.into()));
+}
+
+#[test]
+fn a_member_does_not_wait_for_a_second_behind_what_others_say() {
+    let mut world = world("much output", false);
+    // The next heartbeat is not soon.
+    world.passes(500);
+    let payload = format!("\"{}\"", "x".repeat(60_000));
+    let speaker = world.member;
+    (0..9).for_each(|_| world.says(speaker, &payload));
+    let member = world.joins("/ws/red");
+    world.passes(50);
+    assert_eq!(kinds(&world.texts_of(member)), ["position"]);
+}
+
+/// A master that was stopped passes on, after a failover, what it had not passed on to its replica.
+#[test]
+fn in_a_cluster_a_message_of_another_epoch_is_not_delivered() {
+    let mut world = world("cluster", true);
+    let member = world.member;
+    world.says(member, "1");
+    world.passes(5);
+    let texts = world.texts();
+    assert_eq!(kinds(&texts), ["position", "broadcast", "broadcastResult"], "{texts:?}");
+    let epoch = read(&texts[0])["epoch"].as_str().unwrap().to_owned();
+    let written = String::from_utf8_lossy(&world.written).into_owned();
+    assert!(written.contains("{x}::0:reign") && !written.contains("x::0:history"), "{written}");
+    world.place.0.store(1, SeqCst);
+    world.cuts();
+    world.passes(3000);
+    assert_eq!(kinds(&world.texts()), ["gap"]);
+    let relays = |world: &mut World, number: u8| {
+        let mut message = format!("\x02{number} {epoch} 5 300 ").into_bytes();
+        message.extend([1, 0, 8, 0, 0, 0, 0, 0, 0, 0, number, 0, 0, 0, 0, 0, 0, 0, 0]);
+        message.extend(b"[8]");
+        world.publishes_in(1, "{x}:room:37", &message);
+        world.passes(5);
+    };
+    relays(&mut world, 2);
+    assert_eq!(world.texts(), [""; 0]);
+    world.says(member, "2");
+    world.passes(5);
+    relays(&mut world, 1);
+    relays(&mut world, 3);
+    let texts = world.texts();
+    assert_eq!(kinds(&texts), ["broadcast", "broadcastResult"], "{texts:?}");
+    assert_eq!(read(&texts[0])["offset"], 1);
+}
