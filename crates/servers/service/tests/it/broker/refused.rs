@@ -6,6 +6,7 @@ use super::{
 };
 use regatta_service::hub::Settings;
 use serde_json::json;
+use std::ops::Range;
 
 const NOPERM: &str = "NOPERM this user has no permissions to run the command";
 const WITHOUT: &str = "other hubs keep histories, in which this hub may not publish";
@@ -59,6 +60,23 @@ fn a_hub_without_histories_publishes_without_a_script_whose_commands_are_refused
     }
 }
 
+/// A cluster is down, or the first key has moved, and sharded channels work.
+#[test]
+fn a_hub_without_histories_publishes_without_a_script_while_its_keys_cannot_be_had() {
+    for why in ["CLUSTERDOWN The cluster is down", "ASK 7000 127.0.0.1:6379"] {
+        let mut world = World::new("keys");
+        others_keep(&mut world);
+        world.passes(1500);
+        assert!(is_placed(&mut world, "1"));
+        world.servers[0].refused.extend([("EXISTS", why), ("EVALSHA", why)]);
+        world.passes(1500);
+        assert!(!is_placed(&mut world, "2") && is_ready(&world), "{why}");
+        world.servers[0].refused.clear();
+        world.passes(3000);
+        assert!(is_placed(&mut world, "3"), "{why}");
+    }
+}
+
 #[test]
 fn messages_without_a_place_in_any_number_of_rooms_are_bounded() {
     let mut world = World::with("rooms", false, keeping(5));
@@ -67,22 +85,32 @@ fn messages_without_a_place_in_any_number_of_rooms_are_bounded() {
     gaps(&mut world);
     world.servers[0].process.refuses = true;
     world.passes(1500);
-    for room in 0..5000 {
-        let name = room.to_string();
-        let mut message = vec![1, 0, 8, 0, 0, 0, 0, 0, 0, 0];
-        message.extend(u64::from(room as u32).to_le_bytes());
-        message.push(name.len() as u8);
-        message.extend(name.as_bytes());
-        message.extend(b"[8]");
-        let partition = partition(&name);
-        world.publishes_in(0, &format!("x:room:{partition}"), &message);
+    let publishes = |world: &mut World, rooms: Range<u64>| {
+        for room in rooms {
+            let name = room.to_string();
+            let mut message = vec![1, 0, 8, 0, 0, 0, 0, 0, 0, 0];
+            message.extend(room.to_le_bytes());
+            message.push(name.len() as u8);
+            message.extend(name.as_bytes());
+            message.extend(b"[8]");
+            world.publishes_in(0, &format!("x:room:{}", partition(&name)), &message);
+        }
         world.passes(1);
-    }
+    };
+    publishes(&mut world, 0..5000);
     world.servers[0].process.refuses = false;
-    world.passes(20_000);
+    world.passes(3000);
     let rooms = world.servers[0].stored.rooms();
     assert!((4096..4200).contains(&rooms), "{rooms}");
     assert_eq!(gaps(&mut world), 1, "all epochs have ended, because of the others");
+    // They go on, more than that each second, and each heartbeat has some before its answer.
+    (1000..4000).for_each(|n| publishes(&mut world, 5 * n..5 * n + 5));
+    let gaps = gaps(&mut world);
+    assert!((1..=4).contains(&gaps), "{gaps}");
+    world.says(world.member, "7");
+    publishes(&mut world, 50_000..50_005);
+    let texts = world.texts().concat();
+    assert!(texts.contains(r#""payload":7,"offset""#), "{texts}");
 }
 
 /// The partition of a room, as documented.

@@ -87,6 +87,8 @@ pub(super) struct Keeper {
     here: Option<String>,
     /// The run of the server at which the hub has heard its last message, and when; empty: it is not known.
     last: Option<(String, Instant)>,
+    /// Messages are missing in more rooms than it knows: the reign ends with the next heartbeat.
+    must_end: bool,
     /// How often messages were missing in histories of the connected server.
     holes: u64,
     /// Messages that it has published without a place; and those of them that are certainly in no room with a history.
@@ -128,6 +130,7 @@ impl Keeper {
             reign: String::new(),
             here: None,
             last: None,
+            must_end: false,
             holes: 0,
             unplaced: 0,
             harmless: 0,
@@ -196,6 +199,9 @@ impl Keeper {
     fn tries(&mut self, turn: &mut Turn<'_>) {
         self.loads(turn);
         let (next, now) = (self.census.histories.new_epoch(), turn.now.instant);
+        if mem::take(&mut self.must_end) {
+            self.ends_reign(now);
+        }
         let last = self.last.as_ref();
         let last = last.map(|(run, at)| (&**run, now.saturating_duration_since(*at)));
         let beat = Beat { next, last, keeps: self.keeps() };
@@ -351,6 +357,10 @@ impl Keeper {
                     Value::Error(text) if text.starts_with(b"NOPERM") => {
                         (self.others_keep, self.may_ask) = (None, false);
                     }
+                    // What concerns keys concerns scripts, too.
+                    Value::Error(text) if !self.keeps() && !is_passing(text) => {
+                        self.others_keep = None;
+                    }
                     // It is asked again with the next heartbeat.
                     _ => {}
                 }
@@ -407,8 +417,7 @@ impl Keeper {
         let is_unknown = refusal.starts_with(b"NOSCRIPT");
         self.are_loaded &= !is_unknown;
         let not_loaded = self.not_loaded.take();
-        let may_not_load = not_loaded.as_ref().is_some_and(|why| why.contains("NOPERM"));
-        let may_not = !is_passing(refusal) || is_unknown && may_not_load;
+        let may_not = !is_passing(refusal) || is_unknown && not_loaded.is_some();
         if may_not && self.others_keep.take().is_some() {
             let why = not_loaded.unwrap_or_else(|| shown(refusal));
             self.log(&format!(
@@ -580,7 +589,7 @@ impl Keeper {
                 && settings.keeps_histories()
                 && settings.terms(room.as_str()).history.are_kept()
             {
-                self.hears_hole(room, turn.now.instant);
+                self.hears_hole(room);
             }
             if has_members {
                 let push = Broadcast::of_backend(payload, deflate, memory);
@@ -591,7 +600,10 @@ impl Keeper {
         let (Some(at), Some(placed)) = (position, placed) else {
             history.doubts();
             if placed.is_none() {
-                self.hears_hole(room, turn.now.instant);
+                // Without members it may be of before the histories were taken back.
+                if has_members || self.keeps() {
+                    self.hears_hole(room);
+                }
             } else if has_members {
                 self.fetches.add(room, history, Cause::Heard);
                 self.flush(turn);
@@ -614,10 +626,11 @@ impl Keeper {
 
     /// A message was published without a place in the history of its room, by a hub that keeps none: those who come back
     /// would miss it, so that history does not continue.
-    fn hears_hole(&mut self, room: &RoomName, now: Instant) {
+    fn hears_hole(&mut self, room: &RoomName) {
         if !self.census.has_members(room) && self.fetches.breaks() >= MOST_HOLES {
-            // There may be any number of such rooms: all epochs end.
-            return self.ends_reign(now);
+            // There may be any number of such rooms: all epochs end with the next heartbeat.
+            self.must_end = true;
+            return;
         }
         // Its members may be of before it had one.
         let history = self.census.history(room);
