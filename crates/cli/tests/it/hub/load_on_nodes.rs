@@ -42,7 +42,8 @@ fn what_is_lost_with_the_broker_is_counted_apart() {
 #[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
 fn what_is_lost_with_a_failover_is_counted_apart() {
     let _turn = machine::shared();
-    let shape = Shape { length: "15s", ..SHAPE };
+    // Sentinels without CPU need more than ten seconds.
+    let shape = Shape { length: "25s", ..SHAPE };
     let faults: [fn(&mut Hubs<Park>); 2] = [
         |hubs| hubs.broker.one.kill(),
         |hubs| {
