@@ -22,6 +22,8 @@ const BESIDE_S: [f64; 2] = [0.3, 2.0];
 const CONNECT_S: [f64; 2] = [0.1, 0.5];
 /// An observed warm-up is over after this share of its limit if the cost is steady.
 const STEADY_AFTER: f64 = 1.0 / 3.0;
+/// The same of a pilot, in seconds: at most.
+const STEADY_PILOT_S: f64 = 2.0;
 
 /// Returns the plan of a race that [`prepare`](crate::prepare()) made from `contest`.
 ///
@@ -58,7 +60,8 @@ pub fn plan(contest: &Contest, asked: Asked) -> Result<RacePlan, EntrantError> {
     let fit = asked.time_s.map_or(f64::INFINITY, |time_s| (time_s / pass.s[0]).ceil());
     let rounds = [least, asked.rounds.min(fit as u32).max(least)];
     let mut duration_s = [0, 1].map(|end| {
-        let warm_up = [0.0, asked.warm_up_s][end].min(pilot::WINDOW_S);
+        let longest = pilot::longest_warm_up(&asked).as_secs_f64();
+        let warm_up = [(longest * STEADY_AFTER).min(STEADY_PILOT_S), longest][end];
         let pilot_s = f64::from(pilot_starts) * (warm_up + pilot::WINDOW_S + BESIDE_S[end]);
         pass.observation_s[end] + f64::from(rounds[end]) * pass.s[end] + pilot_s
     });

@@ -1,5 +1,7 @@
 //! The pilot pass measures how fast each contender is, before the race, if the race file has rates
-//! relative to that. Its rounds are not results: only the rates are kept.
+//! relative to that. Its rounds are not results: only the rates are kept. Each contender is measured
+//! when the time for each request is steady: some programs are compiled while they run, and are
+//! several times as fast a few seconds after their start.
 
 use crate::{
     ask::{
@@ -14,11 +16,17 @@ use crate::{
     results::events::Events,
     round_end::round_end,
 };
-use regatta_record::{Asked, Happened, LoadShape, Outcome, PilotRate, Round, RoundStart};
-use std::borrow::Cow;
+use regatta_judge::Settler;
+use regatta_record::{
+    Asked, Happened, LoadShape, Outcome, PilotRate, Round, RoundStart, WarmUpClass,
+};
+use std::{borrow::Cow, time::Duration};
 
-/// Window of a pilot round, and its maximum warm-up, in seconds.
+/// Window of a pilot round, in seconds.
 pub(crate) const WINDOW_S: f64 = 0.3;
+/// The longest warm-up of a pilot round is that of the race's observations ([`Asked::settle_s`]) within these
+/// bounds, in seconds.
+const LONGEST_S: [f64; 2] = [2.0, 20.0];
 
 /// Why the rates of a race could not be determined.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +50,20 @@ pub enum PilotError {
     },
 }
 
+/// The longest warm-up of a pilot round.
+pub(crate) fn longest_warm_up(asked: &Asked) -> Duration {
+    let [least, most] = LONGEST_S;
+    Duration::from_secs_f64(asked.settle_s.clamp(least, most))
+}
+
+/// The time for which the pace of a contender was observed, if it was not steady by then.
+fn unsteady_after_s(settler: &Settler) -> Option<f64> {
+    let seen = settler.slices().iter().map(|slice| slice.ns).sum::<u64>() as f64 / 1e9;
+    let settling = settler.settling();
+    let is_steady = settling.is_some_and(|one| one.class != WarmUpClass::NeverSettles);
+    (!is_steady).then_some(seen)
+}
+
 /// Replaces relative rates with numbers. Runs one short round of every contender, except the reference
 /// ones, under each closed-loop load that is needed. Stores the rates in `asked.pilot` and computes
 /// `asked.loads` from them. Does nothing, and emits nothing, if all rates are numbers. Returns `None`
@@ -58,8 +80,8 @@ pub fn pilot(
     }
     let mut entrants = Entrant::of_race(&asked)?;
     entrants.retain(|entrant| !asked.is_reference(&entrant.name));
-    let short =
-        Asked { window_s: WINDOW_S, warm_up_s: asked.warm_up_s.min(WINDOW_S), ..asked.clone() };
+    let short = Asked { window_s: WINDOW_S, ..asked.clone() };
+    let longest = longest_warm_up(&asked);
     let context = RaceContext::on(&short, machines);
     let all = (loads.len() * entrants.len()) as u32;
     events.emit(Happened::PilotStarted { rounds: all });
@@ -70,7 +92,9 @@ pub fn pilot(
             let done = rates.len() as u32;
             let start = RoundStart { done, all, ..trial.start(&short) };
             events.emit(Happened::RoundStarted(start));
-            let ran = round::run(&context, trial, Warm::Needs(None), events);
+            let mut settler = Settler::in_life(longest, 0);
+            let warm = Warm::Pace(&mut settler, longest);
+            let ran = round::run(&context, trial, warm, events);
             if let Some(lost) = machines.lost() {
                 return Err(lost.into());
             }
@@ -80,7 +104,12 @@ pub fn pilot(
             if rate_per_s == 0.0 {
                 reasons.push((load, because(&round)));
             }
-            rates.push(PilotRate { contender: entrant.name.clone(), load, rate_per_s });
+            rates.push(PilotRate {
+                contender: entrant.name.clone(),
+                load,
+                rate_per_s,
+                unsteady_after_s: unsteady_after_s(&settler).filter(|_| rate_per_s > 0.0),
+            });
         }
     }
     let asked = settled(contest, asked, rates, &reasons)?;
@@ -147,7 +176,8 @@ fn because(round: &Round) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures;
+    use crate::{driving::warm::WarmUpObserver, fixtures};
+    use regatta_load::WarmUpProgress;
     use regatta_record::{Arrivals, CpuSets};
     use std::num::NonZeroU32;
 
@@ -161,13 +191,56 @@ mod tests {
         Contest::parse(&format!("{head}{loads}"), "x").unwrap()
     }
 
+    /// Observes a contender that answers at this rate, by the seconds since its start. Returns when it is measured, in
+    /// seconds, and [`PilotRate::unsteady_after_s`].
+    fn measured_after(rate: impl Fn(f64) -> f64) -> (f64, Option<f64>) {
+        const SLICE_S: f64 = 0.1;
+        let asked = Asked { settle_s: 30.0, ..fixtures::asked() };
+        let longest = longest_warm_up(&asked);
+        let mut settler = Settler::in_life(longest, 0);
+        let mut observer = WarmUpObserver::of_pace(&mut settler);
+        let (mut seconds, mut replies) = (0.0, 0.0);
+        while seconds < longest.as_secs_f64() {
+            replies += rate(seconds) * SLICE_S;
+            seconds += SLICE_S;
+            let lasted = Duration::from_secs_f64(seconds);
+            if observer.is_warm(&WarmUpProgress { lasted, replies: replies as u64 }) {
+                break;
+            }
+        }
+        (seconds, unsteady_after_s(&settler))
+    }
+
+    #[test]
+    fn a_contender_is_measured_when_its_rate_is_steady() {
+        let drifts = |times: f64, within_s: f64| {
+            move |seconds: f64| 2_600.0 * times.powf((seconds / within_s).min(1.0))
+        };
+        let (after_s, unsteady) = measured_after(|_| 20_000.0);
+        assert!((1.9..2.2).contains(&after_s) && unsteady.is_none(), "{after_s} {unsteady:?}");
+        // As a program that is compiled while it runs.
+        let steps = |seconds: f64| if seconds < 1.5 { 2_600.0 } else { 21_000.0 };
+        for (after_s, unsteady) in [
+            measured_after(steps),
+            measured_after(drifts(8.0, 3.0)),
+            measured_after(drifts(1.3, 3.0)),
+            measured_after(drifts(0.1, 3.0)),
+        ] {
+            assert!(after_s > 3.0 && unsteady.is_none(), "{after_s} {unsteady:?}");
+        }
+        for slow in [drifts(100.0, 20.0), drifts(0.01, 20.0)] {
+            let (_, unsteady) = measured_after(slow);
+            assert!(unsteady.is_some_and(|after_s| after_s > 19.9), "{unsteady:?}");
+        }
+    }
+
     const ONE: &str = "[[load]]\nconnections = 64\n";
     const SWEPT: &str = "[[load]]\nconnections = [8, 64]\narrivals = \"constant\"\n\
                          rate = [100, \"50% of slowest\", \"110% of fastest\"]\n";
 
     fn rate_of(contender: &str, connections: u32, rate_per_s: f64) -> PilotRate {
         let load = LoadShape::closed(connections, 1);
-        PilotRate { contender: contender.into(), load, rate_per_s }
+        PilotRate { contender: contender.into(), load, rate_per_s, unsteady_after_s: None }
     }
 
     #[test]

@@ -117,6 +117,10 @@ pub struct PilotRate {
     pub load: LoadShape,
     /// Requests per second; 0 if it did not finish.
     pub rate_per_s: f64,
+    /// The length of its warm-up in seconds, if its rate was not steady by then. Absent: it was, or an earlier regatta
+    /// did not record it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsteady_after_s: Option<f64>,
 }
 
 /// A historical measurement made elsewhere, as a figure or in words. It is printed beside our

@@ -170,11 +170,13 @@ impl Live {
         match &event.happened {
             Happened::RaceStarted(header) | Happened::RaceResumed(header) => self.starts(header),
             Happened::PilotStarted { rounds } => {
-                self.line(format!("pilot: short rounds to determine the rates: {rounds}"))
+                self.line(format!("pilot: short rounds, each once its rate is steady, to determine the rates: {rounds}"))
             }
             Happened::RatesSettled { asked } => {
                 self.watched = Watched::new(asked);
-                self.leave_out(asked)
+                let doubts = asked.doubts_of_pilot().into_iter();
+                let doubts = doubts.map(|doubt| Shown::Stderr(format!("pilot: {doubt}\n")));
+                self.leave_out(asked).into_iter().chain(doubts).collect()
             }
             Happened::WarmUpsStarted { starts, longest_s } => self.line(format!(
                 "warm-up: each contender is observed until its cost is steady, at most {longest_s} s: \

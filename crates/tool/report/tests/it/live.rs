@@ -291,7 +291,7 @@ fn announces_a_pilot_pass_but_not_its_rounds() {
     assert_eq!(
         text,
         "left out: 8 conn on 9 CPUs: there are 2 to use\n\
-         pilot: short rounds to determine the rates: 3\n\
+         pilot: short rounds, each once its rate is steady, to determine the rates: 3\n\
          left out: a rate\n\
          interrupted in the pilot pass; nothing is saved\n"
     );

@@ -39,7 +39,8 @@ pub struct Loads {
     #[serde(default)]
     churn: bool,
     /// Requests per second over all connections, or a share of what the contenders can do (`"50% of
-    /// slowest"`, `"90% of fastest"`); absent: closed loop.
+    /// slowest"`, `"90% of fastest"`); absent: closed loop. A pilot pass finds what they can do, once the rate
+    /// of each is steady, for at most `settle`, but between 2 and 20 s; if it is not by then, the report says so.
     rate: Option<OneOrMany<Rate>>,
     /// Arrivals of requests at a rate: `poisson`, as from many users (also if absent), or `constant`.
     arrivals: Option<Arrivals>,
