@@ -4,8 +4,8 @@
 //! (OOPSLA 2017): the series is cut where its mean changes. Segments are equivalent if they differ
 //! by less than a relevant amount. A steady state is a sequence of equivalent segments that reaches
 //! the end and is long enough. Theirs is a series of a fixed number of process iterations; ours
-//! grows until there is such a sequence. It uses CPU per request, never the rate, because a rate
-//! also changes with the load and with other programs.
+//! grows until there is such a sequence. It uses CPU per request, not the rate, because a rate
+//! also changes with the load and with other programs; only a pilot, which is to find a rate, uses that.
 
 use crate::statistics::{DEVIATION, median};
 use regatta_record::{SOURCE_PAIRS, Settling, WarmUpClass, WarmUpSlice};
@@ -59,8 +59,8 @@ const LEAST_SCATTER: f64 = 0.005;
 pub struct Settler {
     /// Minimum length, and that of an observation whose first slice is not cold.
     least: (Duration, Duration),
-    /// Minimum number of requests of an observation that is shorter than others.
-    least_requests: u64,
+    /// An observation that is shorter than this has at least so many requests.
+    unless_requests: (Duration, u64),
     /// Segments whose means differ by less than this are equivalent, as a logarithm.
     equivalent: f64,
     slices: Vec<WarmUpSlice>,
@@ -73,7 +73,7 @@ impl Settler {
         let (least, slices) = (longest.mul_f64(LEAST), Vec::new());
         Settler {
             least: (least, least),
-            least_requests: 0,
+            unless_requests: (least, 0),
             equivalent: EQUIVALENT,
             slices,
             from_localhost: None,
@@ -86,10 +86,18 @@ impl Settler {
         let (least, _) = exact.least;
         Settler {
             least: (least, least.min(LEAST_IN_LIFE)),
-            least_requests,
+            unless_requests: (least, least_requests),
             equivalent: EQUIVALENT_IN_LIFE,
             ..exact
         }
+    }
+
+    /// Creates an observation of a rate, whose slices have their own length as cost. As in a life, but with fewer
+    /// requests than these it lasts at least `of_few`.
+    pub fn of_rate(longest: Duration, least_requests: u64, of_few: Duration) -> Settler {
+        let in_life = Settler::in_life(longest, least_requests);
+        let (least, _) = in_life.least;
+        Settler { unless_requests: (least.max(of_few), least_requests), ..in_life }
     }
 
     /// Adds a slice. Returns whether the observation may end early: the cost has been steady for
@@ -102,8 +110,8 @@ impl Settler {
         if seen < unless_cold || !self.slices.len().is_multiple_of(LOOK) {
             return false;
         }
-        let requests: u64 = self.slices.iter().map(|slice| slice.requests).sum();
-        if seen < least && requests < self.least_requests {
+        let (of_few, least_requests) = self.unless_requests;
+        if seen < of_few && self.requests() < least_requests {
             return false;
         }
         self.course().is_some_and(|course| {
@@ -135,7 +143,13 @@ impl Settler {
         Course::of(&self.slices, self.equivalent)
     }
 
-    fn seen(&self) -> Duration {
+    /// Number of requests of all slices.
+    pub fn requests(&self) -> u64 {
+        self.slices.iter().map(|slice| slice.requests).sum()
+    }
+
+    /// How long it was observed.
+    pub fn seen(&self) -> Duration {
         Duration::from_nanos(self.slices.iter().map(|slice| slice.ns).sum())
     }
 }

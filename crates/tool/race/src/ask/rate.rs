@@ -63,6 +63,13 @@ impl Rate {
         matches!(self, Rate::Text(_))
     }
 
+    /// Whether it is a share of what this contender can do, and not of another one's.
+    pub(crate) fn is_share_of(&self, pilot: &PilotRate, paces: &Paces) -> bool {
+        let Rate::Text(text) = self else { return false };
+        let whole = share(text).and_then(|share| paces.whole(&pilot.load, share));
+        whole == Some(pilot.rate_per_s)
+    }
+
     /// Returns requests per second; `None` if it is a share and there is no pilot under `closed`.
     pub(crate) fn resolve(&self, closed: &LoadShape, paces: &Paces) -> Option<u32> {
         match self {
@@ -116,12 +123,16 @@ impl Paces {
     }
 
     fn resolve(&self, closed: &LoadShape, share: Share) -> Option<u32> {
+        Some(two_digits(self.whole(closed, share)? * share.percent / 100.0))
+    }
+
+    /// What a share is of.
+    fn whole(&self, closed: &LoadShape, share: Share) -> Option<f64> {
         let (_, [slowest, fastest]) = self.0.iter().find(|(load, _)| load == closed)?;
-        let whole = match share.of {
-            Extreme::Slowest => slowest,
-            Extreme::Fastest => fastest,
-        };
-        Some(two_digits(whole * share.percent / 100.0))
+        Some(match share.of {
+            Extreme::Slowest => *slowest,
+            Extreme::Fastest => *fastest,
+        })
     }
 }
 

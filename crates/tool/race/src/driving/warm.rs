@@ -18,6 +18,9 @@ pub(crate) const COMPILES: f64 = 1.5;
 /// Under each further load of a life a contender is observed for at most this part of the longest observation: the
 /// first load has compiled most of it.
 pub(crate) const FURTHER: u32 = 4;
+/// Requests of a short observation under a load that decides how many there are: a virtual machine compiles what was
+/// called some thousand times (HotSpot: 5,000 to 15,000), which may take longer than two seconds then.
+pub(crate) const LEAST_REQUESTS: u64 = 20_000;
 /// The window of a load that only observes how a contender warms up.
 pub(crate) const NO_WINDOW: Duration = Duration::from_millis(20);
 

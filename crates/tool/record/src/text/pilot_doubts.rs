@@ -3,17 +3,30 @@
 use crate::{Asked, PilotRate};
 
 impl Asked {
-    /// One sentence for each contender whose rate was not steady when the longest warm-up of a pilot was over.
+    /// One or two sentences for each contender of whose rate loads are a share, if it was not steady when the longest
+    /// warm-up of its pilot was over, or another one afterwards.
     pub fn doubts_of_pilot(&self) -> Vec<String> {
-        let unsteady = self.pilot.iter().filter_map(|one| Some((one, one.unsteady_after_s?)));
-        let sentence = |(one, seconds): (&PilotRate, f64)| {
-            format!(
-                "the rate of {} at {} was not steady after {seconds:.1} s of its pilot, so loads at a share of it may \
-                 have a rate that is too low or too high; give the rate as a number, or allow a longer warm-up \
-                 (--settle, at most 20 s for a pilot)",
-                one.contender, one.load
-            )
-        };
-        unsteady.map(sentence).collect()
+        let deciding = self.pilot.iter().filter(|one| one.decides);
+        deciding.flat_map(|one| unsteady(one).into_iter().chain(changed(one))).collect()
     }
+}
+
+fn unsteady(one: &PilotRate) -> Option<String> {
+    let seconds = one.unsteady_after_s?;
+    Some(format!(
+        "the rate of {} at {} is not known to have been steady after {seconds:.1} s of its pilot, so loads at a share \
+         of it may have a rate that is too low or too high; give the rate as a number, or allow a longer warm-up \
+         (--settle, at most 20 s for a pilot; with --time, a quarter of that for all pilots)",
+        one.contender, one.load
+    ))
+}
+
+fn changed(one: &PilotRate) -> Option<String> {
+    let window = one.window_rate_per_s?;
+    Some(format!(
+        "the rate of {} at {} was {:.0}/s while it was steady in its pilot, and {window:.0}/s right after that, so \
+         loads at a share of it may have a rate that is too low or too high; run the race again, or give the rate as a \
+         number",
+        one.contender, one.load, one.rate_per_s
+    ))
 }

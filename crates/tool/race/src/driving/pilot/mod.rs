@@ -3,6 +3,9 @@
 //! when the time for each request is steady: some programs are compiled while they run, and are
 //! several times as fast a few seconds after their start.
 
+pub(crate) mod budget;
+mod pace;
+
 use crate::{
     ask::{
         contest::Contest,
@@ -11,22 +14,21 @@ use crate::{
         rate::Paces,
     },
     context::{Machines, RaceContext},
-    driving::{round, trial::Trial, warm::Warm},
+    driving::{
+        pilot::{
+            budget::{Budget, WINDOW_S},
+            pace::Pace,
+        },
+        round,
+        trial::Trial,
+        warm::Warm,
+    },
     machine_error::MachineError,
     results::events::Events,
     round_end::round_end,
 };
-use regatta_judge::Settler;
-use regatta_record::{
-    Asked, Happened, LoadShape, Outcome, PilotRate, Round, RoundStart, WarmUpClass,
-};
-use std::{borrow::Cow, time::Duration};
-
-/// Window of a pilot round, in seconds.
-pub(crate) const WINDOW_S: f64 = 0.3;
-/// The longest warm-up of a pilot round is that of the race's observations ([`Asked::settle_s`]) within these
-/// bounds, in seconds.
-const LONGEST_S: [f64; 2] = [2.0, 20.0];
+use regatta_record::{Asked, Happened, LoadShape, Outcome, PilotRate, Round, RoundStart};
+use std::{borrow::Cow, time::Instant};
 
 /// Why the rates of a race could not be determined.
 #[derive(Debug, thiserror::Error)]
@@ -50,20 +52,6 @@ pub enum PilotError {
     },
 }
 
-/// The longest warm-up of a pilot round.
-pub(crate) fn longest_warm_up(asked: &Asked) -> Duration {
-    let [least, most] = LONGEST_S;
-    Duration::from_secs_f64(asked.settle_s.clamp(least, most))
-}
-
-/// The time for which the pace of a contender was observed, if it was not steady by then.
-fn unsteady_after_s(settler: &Settler) -> Option<f64> {
-    let seen = settler.slices().iter().map(|slice| slice.ns).sum::<u64>() as f64 / 1e9;
-    let settling = settler.settling();
-    let is_steady = settling.is_some_and(|one| one.class != WarmUpClass::NeverSettles);
-    (!is_steady).then_some(seen)
-}
-
 /// Replaces relative rates with numbers. Runs one short round of every contender, except the reference
 /// ones, under each closed-loop load that is needed. Stores the rates in `asked.pilot` and computes
 /// `asked.loads` from them. Does nothing, and emits nothing, if all rates are numbers. Returns `None`
@@ -81,9 +69,9 @@ pub fn pilot(
     let mut entrants = Entrant::of_race(&asked)?;
     entrants.retain(|entrant| !asked.is_reference(&entrant.name));
     let short = Asked { window_s: WINDOW_S, ..asked.clone() };
-    let longest = longest_warm_up(&asked);
     let context = RaceContext::on(&short, machines);
     let all = (loads.len() * entrants.len()) as u32;
+    let mut budget = Budget::of(&asked, all);
     events.emit(Happened::PilotStarted { rounds: all });
     let (mut rates, mut reasons) = (Vec::new(), Vec::new());
     for load in loads {
@@ -92,15 +80,18 @@ pub fn pilot(
             let done = rates.len() as u32;
             let start = RoundStart { done, all, ..trial.start(&short) };
             events.emit(Happened::RoundStarted(start));
-            let mut settler = Settler::in_life(longest, 0);
-            let warm = Warm::Pace(&mut settler, longest);
-            let ran = round::run(&context, trial, warm, events);
+            let (began, longest) = (Instant::now(), budget.longest_warm_up());
+            let mut settler = pace::settler(longest);
+            let ran = round::run(&context, trial, Warm::Pace(&mut settler, longest), events);
             if let Some(lost) = machines.lost() {
                 return Err(lost.into());
             }
             let Some(round) = ran? else { return Ok(None) };
+            let took = began.elapsed();
+            budget.spend(took);
             events.emit(round_end(&round, None, None));
-            let rate_per_s = rate(&round);
+            let Pace { rate_per_s, window_rate_per_s, unsteady_after_s } =
+                Pace::of(&settler, longest, &round);
             if rate_per_s == 0.0 {
                 reasons.push((load, because(&round)));
             }
@@ -108,7 +99,10 @@ pub fn pilot(
                 contender: entrant.name.clone(),
                 load,
                 rate_per_s,
-                unsteady_after_s: unsteady_after_s(&settler).filter(|_| rate_per_s > 0.0),
+                window_rate_per_s,
+                unsteady_after_s,
+                decides: false,
+                took_s: took.as_secs_f64(),
             });
         }
     }
@@ -121,10 +115,14 @@ pub fn pilot(
 fn settled(
     contest: &Contest,
     asked: Asked,
-    pilot: Vec<PilotRate>,
+    mut pilot: Vec<PilotRate>,
     reasons: &[(LoadShape, String)],
 ) -> Result<Asked, PilotError> {
     let paces = Paces::of(&asked, &pilot);
+    let decides = |one: &PilotRate| {
+        !asked.is_reference(&one.contender) && contest.has_share_of(one, &asked.cpus, &paces)
+    };
+    pilot.iter_mut().for_each(|one| one.decides = decides(one));
     let mut unknown = contest.pilot_loads(&asked.cpus).into_iter().filter(|l| !paces.has(l));
     // The loads without such a rate show what is wrong with the contenders.
     let (known, unknown): (Cow<'_, Contest>, _) = match unknown.next() {
@@ -154,16 +152,6 @@ fn settled(
     Ok(Asked { loads, left_out, then, pilot, ..asked })
 }
 
-/// Returns requests per second; 0 if the round did not finish.
-fn rate(round: &Round) -> f64 {
-    match round.outcome {
-        Outcome::Finished if round.window_ns > 0 => {
-            round.requests as f64 * 1e9 / round.window_ns as f64
-        }
-        _ => 0.0,
-    }
-}
-
 fn because(round: &Round) -> String {
     match &round.outcome {
         Outcome::Finished => format!("{} sent no correct reply", round.contender),
@@ -176,8 +164,7 @@ fn because(round: &Round) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{driving::warm::WarmUpObserver, fixtures};
-    use regatta_load::WarmUpProgress;
+    use crate::fixtures;
     use regatta_record::{Arrivals, CpuSets};
     use std::num::NonZeroU32;
 
@@ -191,57 +178,21 @@ mod tests {
         Contest::parse(&format!("{head}{loads}"), "x").unwrap()
     }
 
-    /// Observes a contender that answers at this rate, by the seconds since its start. Returns when it is measured, in
-    /// seconds, and [`PilotRate::unsteady_after_s`].
-    fn measured_after(rate: &dyn Fn(f64) -> f64) -> (f64, Option<f64>) {
-        const SLICE_S: f64 = 0.1;
-        let asked = Asked { settle_s: 30.0, ..fixtures::asked() };
-        let longest = longest_warm_up(&asked);
-        let mut settler = Settler::in_life(longest, 0);
-        let mut observer = WarmUpObserver::of_pace(&mut settler);
-        let (mut seconds, mut replies) = (0.0, 0.0);
-        while seconds < longest.as_secs_f64() {
-            replies += rate(seconds) * SLICE_S;
-            seconds += SLICE_S;
-            let lasted = Duration::from_secs_f64(seconds);
-            if observer.is_warm(&WarmUpProgress { lasted, replies: replies as u64 }) {
-                break;
-            }
-        }
-        (seconds, unsteady_after_s(&settler))
-    }
-
-    #[test]
-    fn a_contender_is_measured_when_its_rate_is_steady() {
-        let drifts = |times: f64, within_s: f64| {
-            move |seconds: f64| 2_600.0 * times.powf((seconds / within_s).min(1.0))
-        };
-        let (after_s, unsteady) = measured_after(&|_| 20_000.0);
-        assert!((1.9..2.2).contains(&after_s) && unsteady.is_none(), "{after_s} {unsteady:?}");
-        // As a program that is compiled while it runs.
-        let steps = |seconds: f64| if seconds < 1.5 { 2_600.0 } else { 21_000.0 };
-        let is_right = |rate: &dyn Fn(f64) -> f64| {
-            let (after_s, unsteady) = measured_after(rate);
-            let off = rate(after_s) / rate(f64::MAX) - 1.0;
-            assert!(off.abs() < 0.1 && unsteady.is_none(), "{off} {after_s} {unsteady:?}");
-        };
-        is_right(&steps);
-        for times in [8.0, 1.3, 0.7, 0.1] {
-            is_right(&drifts(times, 3.0));
-        }
-        for slow in [drifts(100.0, 20.0), drifts(0.01, 20.0)] {
-            let (_, unsteady) = measured_after(&slow);
-            assert!(unsteady.is_some_and(|after_s| after_s > 19.9), "{unsteady:?}");
-        }
-    }
-
     const ONE: &str = "[[load]]\nconnections = 64\n";
     const SWEPT: &str = "[[load]]\nconnections = [8, 64]\narrivals = \"constant\"\n\
                          rate = [100, \"50% of slowest\", \"110% of fastest\"]\n";
 
     fn rate_of(contender: &str, connections: u32, rate_per_s: f64) -> PilotRate {
         let load = LoadShape::closed(connections, 1);
-        PilotRate { contender: contender.into(), load, rate_per_s, unsteady_after_s: None }
+        PilotRate {
+            contender: contender.into(),
+            load,
+            rate_per_s,
+            window_rate_per_s: None,
+            unsteady_after_s: None,
+            decides: false,
+            took_s: 1.5,
+        }
     }
 
     #[test]
@@ -282,7 +233,32 @@ mod tests {
             ]
         );
         assert!(asked.loads[1..].iter().all(|l| l.drive.arrivals() == Some(Arrivals::Constant)));
-        assert_eq!(asked.pilot, pilot);
+        let kept = |one: &PilotRate| PilotRate { decides: false, ..one.clone() };
+        assert_eq!(asked.pilot.iter().map(kept).collect::<Vec<_>>(), pilot);
+        let deciding = asked.pilot.iter().filter(|one| one.decides);
+        let deciding: Vec<(&str, u32)> =
+            deciding.map(|one| (&*one.contender, one.load.connections)).collect();
+        assert_eq!(deciding, [("fast", 8), ("slow", 8), ("fast", 64)]);
+    }
+
+    #[test]
+    fn only_a_contender_of_whose_rate_loads_are_a_share_is_doubted() {
+        let cpus = CpuSets { server: vec![0], load: vec![1], spare: vec![], ..CpuSets::default() };
+        let unsteady = |contender, rate_per_s| PilotRate {
+            window_rate_per_s: Some(1.0),
+            unsteady_after_s: Some(2.0),
+            ..rate_of(contender, 64, rate_per_s)
+        };
+        let rates = ["fast", "middle", "slow"].into_iter().zip([9_000.0, 5_000.0, 2_000.0]);
+        let pilot: Vec<PilotRate> = rates.map(|(name, rate)| unsteady(name, rate)).collect();
+        let doubted = |share: &str| {
+            let contest =
+                contest(&format!("[[load]]\nconnections = 64\nrate = '50% of {share}'\n"));
+            let doubts = settled(&contest, asked(cpus.clone()), pilot.clone(), &[]).unwrap();
+            let named = |name: &&str| doubts.doubts_of_pilot().iter().any(|one| one.contains(name));
+            ["fast", "middle", "slow"].into_iter().filter(named).collect::<Vec<_>>()
+        };
+        assert_eq!((doubted("slowest"), doubted("fastest")), (vec!["slow"], vec!["fast"]));
     }
 
     #[test]
