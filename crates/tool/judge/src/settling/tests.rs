@@ -314,6 +314,28 @@ fn a_short_observation_has_the_requests_after_which_virtual_machines_compile() {
 }
 
 #[test]
+fn a_rate_that_rises_slowly_is_not_steady_and_a_noisy_one_is() {
+    let six = Duration::from_secs(6);
+    let watch = |slices: &mut dyn Iterator<Item = WarmUpSlice>| {
+        let mut settler = Settler::of_rate(six, 0, Duration::ZERO);
+        let took = slices.take(60).take_while(|slice| !settler.add(*slice)).count();
+        (took, settler.has_trend())
+    };
+    let count = |noise: f64, per_s: f64, is_so: &dyn Fn((usize, bool)) -> bool| {
+        let rises = |seed| slices(seed, noise, move |s| 50_000.0 * (-per_s * s).exp());
+        (0..100).filter(|seed| is_so(watch(&mut rises(*seed)))).count()
+    };
+    for per_s in [0.065, 0.1, -0.065] {
+        let seen = count(0.005, per_s, &|(took, has_trend)| took == 60 && has_trend);
+        assert!(seen >= 98, "{per_s} per second: {seen}");
+    }
+    for noise in [0.01, 0.05] {
+        let seen = count(noise, 0.0, &|(took, has_trend)| took < 40 && !has_trend);
+        assert!(seen >= 95, "noise of {noise}: {seen}");
+    }
+}
+
+#[test]
 fn a_change_must_show_with_and_without_comparison() {
     let of = |class, cold: f64| Settling {
         class,

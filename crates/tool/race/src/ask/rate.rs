@@ -63,11 +63,11 @@ impl Rate {
         matches!(self, Rate::Text(_))
     }
 
-    /// Whether it is a share of what this contender can do, and not of another one's.
+    /// Whether it is a share of what this contender can do, or would be by what it did right afterwards, and not of
+    /// another one's.
     pub(crate) fn is_share_of(&self, pilot: &PilotRate, paces: &Paces) -> bool {
         let Rate::Text(text) = self else { return false };
-        let whole = share(text).and_then(|share| paces.whole(&pilot.load, share));
-        whole == Some(pilot.rate_per_s)
+        share(text).is_some_and(|share| paces.is_of(share, pilot))
     }
 
     /// Returns requests per second; `None` if it is a share and there is no pilot under `closed`.
@@ -124,6 +124,18 @@ impl Paces {
 
     fn resolve(&self, closed: &LoadShape, share: Share) -> Option<u32> {
         Some(two_digits(self.whole(closed, share)? * share.percent / 100.0))
+    }
+
+    /// Whether a contender is the one that a share is of, or had passed it in its window.
+    fn is_of(&self, share: Share, pilot: &PilotRate) -> bool {
+        let Some(whole) = self.whole(&pilot.load, share) else { return false };
+        let rate = pilot.rate_per_s;
+        let window = pilot.window_rate_per_s.unwrap_or(rate);
+        let is_beyond = match share.of {
+            Extreme::Slowest => rate.min(window) <= whole,
+            Extreme::Fastest => rate.max(window) >= whole,
+        };
+        rate > 0.0 && is_beyond
     }
 
     /// What a share is of.

@@ -125,7 +125,8 @@ pub struct PilotRate {
     /// earlier regatta did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsteady_after_s: Option<f64>,
-    /// Whether loads of the race are at a share of this rate: it is that of the slowest or of the fastest contender.
+    /// Whether loads of the race are at a share of this rate, because it is that of the slowest or of the fastest
+    /// contender; or would be by the rate in the window.
     #[serde(default, skip_serializing_if = "crate::is_zero")]
     pub decides: bool,
     /// The time of its pilot round from before its start until it was stopped, in seconds; 0: an earlier regatta did

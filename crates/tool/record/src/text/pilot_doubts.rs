@@ -15,8 +15,8 @@ fn unsteady(one: &PilotRate) -> Option<String> {
     let seconds = one.unsteady_after_s?;
     Some(format!(
         "the rate of {} at {} is not known to have been steady after {seconds:.1} s of its pilot, so loads at a share \
-         of it may have a rate that is too low or too high; give the rate as a number, or allow a longer warm-up \
-         (--settle, at most 20 s for a pilot; with --time, a quarter of that for all pilots)",
+         of it may have a rate that is too low or too high; give the rate as a number, or allow longer warm-ups \
+         (--settle, up to 20 s for a pilot; all pilots have 5 minutes, or a quarter of --time)",
         one.contender, one.load
     ))
 }

@@ -24,6 +24,8 @@ const BESIDE_S: f64 = 0.3;
 /// The warm-up of a contender whose rate is steady at once takes this part of the longest one, but no more than so
 /// many seconds ([`regatta_judge::Settler::of_rate`]).
 const STEADY: (f64, f64) = (1.0 / 3.0, 2.0);
+/// And no less than so many: it is looked at after five slices for the first time.
+const FIRST_LOOK_S: f64 = 0.5;
 
 /// What is left of the time of a pilot pass. It is divided equally among the rounds that are left, so what one round
 /// does not need, later ones have.
@@ -59,8 +61,8 @@ impl Budget {
     /// The usual minimum and maximum of the time of all rounds, in seconds, if each takes so long in addition to
     /// warm-up and window.
     pub fn likely_s(&self, beside_s: [f64; 2]) -> [f64; 2] {
-        let (part, at_most) = STEADY;
-        let steady_s = (self.longest_warm_up().as_secs_f64() * part).min(at_most);
+        let ((part, at_most), longest_s) = (STEADY, self.longest_warm_up().as_secs_f64());
+        let steady_s = (longest_s * part).min(at_most).max(FIRST_LOOK_S).min(longest_s);
         let all = |warm_up_s: f64, beside_s: f64| {
             f64::from(self.rounds) * (warm_up_s + WINDOW_S + beside_s)
         };

@@ -119,10 +119,6 @@ fn settled(
     reasons: &[(LoadShape, String)],
 ) -> Result<Asked, PilotError> {
     let paces = Paces::of(&asked, &pilot);
-    let decides = |one: &PilotRate| {
-        !asked.is_reference(&one.contender) && contest.has_share_of(one, &asked.cpus, &paces)
-    };
-    pilot.iter_mut().for_each(|one| one.decides = decides(one));
     let mut unknown = contest.pilot_loads(&asked.cpus).into_iter().filter(|l| !paces.has(l));
     // The loads without such a rate show what is wrong with the contenders.
     let (known, unknown): (Cow<'_, Contest>, _) = match unknown.next() {
@@ -146,6 +142,10 @@ fn settled(
             (Cow::Owned(known), Some(why))
         }
     };
+    let decides = |one: &PilotRate| {
+        !asked.is_reference(&one.contender) && known.has_share_of(one, &asked.cpus, &paces)
+    };
+    pilot.iter_mut().for_each(|one| one.decides = decides(one));
     let (loads, mut left_out) = known.loads_at(&asked.cpus, &paces);
     left_out.extend(unknown);
     let then = contest.then(&asked.cpus, &loads);
@@ -242,23 +242,39 @@ mod tests {
     }
 
     #[test]
-    fn only_a_contender_of_whose_rate_loads_are_a_share_is_doubted() {
+    fn only_a_contender_of_whose_rate_loads_are_or_may_be_a_share_is_doubted() {
         let cpus = CpuSets { server: vec![0], load: vec![1], spare: vec![], ..CpuSets::default() };
-        let unsteady = |contender, rate_per_s| PilotRate {
-            window_rate_per_s: Some(1.0),
-            unsteady_after_s: Some(2.0),
-            ..rate_of(contender, 64, rate_per_s)
-        };
-        let rates = ["fast", "middle", "slow"].into_iter().zip([9_000.0, 5_000.0, 2_000.0]);
-        let pilot: Vec<PilotRate> = rates.map(|(name, rate)| unsteady(name, rate)).collect();
-        let doubted = |share: &str| {
+        let doubted = |share: &str, windows: [Option<f64>; 3]| {
+            let one = |(contender, rate_per_s, window_rate_per_s)| PilotRate {
+                window_rate_per_s,
+                unsteady_after_s: Some(2.0),
+                ..rate_of(contender, 64, rate_per_s)
+            };
+            let [fast, middle, slow] = windows;
+            let all =
+                [("fast", 9_000.0, fast), ("middle", 5_000.0, middle), ("slow", 2_000.0, slow)];
+            let mut pilot: Vec<PilotRate> = all.map(one).into();
+            pilot.push(rate_of("failed", 64, 0.0));
             let contest =
                 contest(&format!("[[load]]\nconnections = 64\nrate = '50% of {share}'\n"));
-            let doubts = settled(&contest, asked(cpus.clone()), pilot.clone(), &[]).unwrap();
-            let named = |name: &&str| doubts.doubts_of_pilot().iter().any(|one| one.contains(name));
-            ["fast", "middle", "slow"].into_iter().filter(named).collect::<Vec<_>>()
+            let asked = settled(&contest, asked(cpus.clone()), pilot, &[]).unwrap();
+            let doubts = asked.doubts_of_pilot();
+            let named = |name: &&str| doubts.iter().any(|one| one.contains(name));
+            ["fast", "middle", "slow", "failed"].into_iter().filter(named).collect::<Vec<_>>()
         };
-        assert_eq!((doubted("slowest"), doubted("fastest")), (vec!["slow"], vec!["fast"]));
+        let none = [None; 3];
+        assert_eq!(
+            (doubted("slowest", none), doubted("fastest", none)),
+            (vec!["slow"], vec!["fast"])
+        );
+        // Between the two.
+        let within = [Some(3_000.0), Some(8_000.0), None];
+        assert_eq!(doubted("slowest", within), ["slow"]);
+        assert_eq!(doubted("fastest", within), ["fast"]);
+        // One that has passed the one that decides.
+        let beyond = [Some(1_500.0), Some(9_500.0), None];
+        assert_eq!(doubted("slowest", beyond), ["fast", "slow"]);
+        assert_eq!(doubted("fastest", beyond), ["fast", "middle"]);
     }
 
     #[test]

@@ -23,14 +23,17 @@ pub(crate) struct Pace {
 
 impl Pace {
     /// The pace of a round whose warm-up was at most so long. It is that of the steady part of the warm-up, because
-    /// the window is short: a pause of the contender may fill it.
+    /// the window is short: a pause of the contender may fill it. With members that join and leave it is that of the
+    /// window, because the warm-up counts their first replies, too.
     pub fn of(settler: &Settler, longest: Duration, round: &Round) -> Pace {
         let Some(window_per_s) = window_per_s(round) else {
             return Pace { rate_per_s: 0.0, window_rate_per_s: None, unsteady_after_s: None };
         };
         let settling = settler.settling();
-        let rate_per_s = settling.map_or(window_per_s, |one| 1e9 / one.warm_ns_per_request);
-        let is_steady = settling.is_some_and(|one| one.class != WarmUpClass::NeverSettles);
+        let settled = settling.filter(|_| round.load.passing == 0);
+        let rate_per_s = settled.map_or(window_per_s, |one| 1e9 / one.warm_ns_per_request);
+        let is_steady = settling.is_some_and(|one| one.class != WarmUpClass::NeverSettles)
+            && !settler.has_trend();
         let has_enough = settler.requests() >= LEAST_REQUESTS || longest.as_secs_f64() >= OF_FEW_S;
         let is_known = is_steady && has_enough;
         let differs = (window_per_s - rate_per_s).abs() > EQUAL * rate_per_s;
@@ -53,6 +56,7 @@ mod tests {
     use super::*;
     use crate::driving::warm::WarmUpObserver;
     use regatta_load::WarmUpProgress;
+    use regatta_record::{LoadShape, WarmUpSlice};
 
     /// Requests from one second to another at a rate by the seconds since the start.
     fn requests(rate: &dyn Fn(f64) -> f64, from: f64, to: f64) -> f64 {
@@ -158,6 +162,34 @@ mod tests {
             let (_, found) = pace(longest_s, &drifts(8.0, 17.0));
             assert!(found.unsteady_after_s.is_some(), "{longest_s}: {found:?}");
         }
+    }
+
+    #[test]
+    fn a_slow_drift_is_not_steady_however_many_requests_there_are() {
+        for (longest_s, faster) in [(6.0, 1.0), (6.0, 6.0), (20.0, 1.0), (20.0, 6.0)] {
+            let rises = drifts(3.0, 17.0);
+            let (after_s, found) = pace(longest_s, &|seconds| faster * rises(seconds));
+            assert!(after_s > longest_s - 0.2, "{longest_s} {faster}: {after_s} {found:?}");
+            assert!(found.unsteady_after_s.is_some(), "{longest_s} {faster}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn first_replies_of_members_that_join_are_not_in_the_rate() {
+        let longest = Duration::from_secs(6);
+        let mut settler = settler(longest);
+        // 30,000 broadcasts and 10,000 joins each second.
+        let slice = WarmUpSlice { ns: 100_000_000, requests: 4_000, cpu_ns: Some(100_000_000) };
+        assert!((0..60).any(|_| settler.add(slice)));
+        let of = |passing| {
+            let load = LoadShape { passing, ..LoadShape::closed(10, 1) };
+            let window =
+                Round { load, requests: 9_000, window_ns: 300_000_000, ..Round::default() };
+            let found = Pace::of(&settler, longest, &window);
+            (found.rate_per_s.round(), found.window_rate_per_s, found.unsteady_after_s)
+        };
+        assert_eq!(of(50), (30_000.0, None, None));
+        assert_eq!(of(0), (40_000.0, Some(30_000.0), None));
     }
 
     #[test]
