@@ -39,7 +39,6 @@ pub fn result(
 ) -> LoadResult {
     let plan = &agents::on_their_cpus(plan, on_agents);
     let duration_s = tally.window_ns as f64 / 1e9;
-    let failed = tally.errors.failed();
     let cost_per = plan.workload.cost_per();
     let operations = tally.count_of(&cost_per);
     let each = |ns: u64| (operations > 0).then(|| ns as f64 / operations as f64);
@@ -53,7 +52,7 @@ pub fn result(
         errors: tally.errors,
         statuses: tally.statuses.clone(),
         tolerated: args.tolerated(),
-        failed: failed as f64 / (failed + tally.replies).max(1) as f64,
+        failed: tally.failed_share(tally.errors.failed()).share,
         causes: tally.causes.clone(),
         duration_s,
         rate_per_s: if duration_s > 0.0 { tally.requests as f64 / duration_s } else { 0.0 },
@@ -146,6 +145,7 @@ fn thresholds(
     let unsent = tally.open_loop.as_ref().map_or(0, |open| open.unsent);
     let unanswered = if pushed.is_some() { 0 } else { unanswered(tally) };
     let errors = tally.errors.total() - tally.errors.closed_idle + unsent;
+    let wrong = tally.wrong_deliveries.unwrap_or_default();
     let figures = Figures {
         across: result.agents.as_ref().and_then(|agents| agents.across.as_ref()),
         stage: None,
@@ -153,7 +153,8 @@ fn thresholds(
         streams: streams(tally, result.duration_s),
         rate_per_s: result.rate_per_s,
         errors,
-        requests: errors + tally.replies,
+        error_share: (errors + tally.replies > 0).then(|| tally.failed_share(errors).share),
+        requests: tally.replies + errors.saturating_sub(wrong.total()),
         refused: tally.announced.map_or(0, AnnouncedLosses::refused),
         cost_ns: result.server_cpu_ns_per_request,
         cost_is_least: matches!(result.server_unseen, Some(Unseen::Unbounded)),

@@ -6,7 +6,7 @@ use crate::{
     one_load::fault,
     verdict::{self, AtRate, Remedy, Used},
 };
-use regatta_record::{Drive, Figure, Kind, Outcome, Verdict};
+use regatta_record::{Drive, FailedShare, Figure, Kind, Outcome, Verdict};
 
 /// Judges the result of a load; `server` is `None` if it was not observed.
 pub fn of_load(load: &SingleLoad<'_>, server: Option<ObservedServer>) -> Verdict {
@@ -61,13 +61,14 @@ pub fn of_load(load: &SingleLoad<'_>, server: Option<ObservedServer>) -> Verdict
 /// Faults of the server, or more of them than tolerated.
 fn fault(load: &SingleLoad<'_>) -> Option<Outcome> {
     let tolerated = load.tolerates.filter(|_| !load.replies.server_died);
-    let Some(share) = tolerated else { return fault::of_replies("the server", load.replies) };
-    let failed = load.failed();
-    let because = || {
-        let (failed, share) = (failed * 100.0, share * 100.0);
-        format!("{failed:.2}% of the requests failed; at most {share}% are tolerated")
+    let Some((FailedShare { share, of }, most)) = tolerated else {
+        return fault::of_replies("the server", load.replies);
     };
-    (failed > share).then(|| Outcome::Disqualified { because: because(), exchange: None })
+    let because = || {
+        let (share, most) = (share * 100.0, most * 100.0);
+        format!("{share:.2}% of the {of} failed; at most {most}% are tolerated")
+    };
+    (share > most).then(|| Outcome::Disqualified { because: because(), exchange: None })
 }
 
 fn load_used(load: &SingleLoad<'_>, window_ns: f64) -> Used {
@@ -121,6 +122,9 @@ mod tests {
         let drive = rate
             .and_then(NonZeroU32::new)
             .map_or(Drive::Closed, |rate| Drive::Open { rate, arrivals: Arrivals::Poisson });
+        let failed = replies.errors.failed() as f64;
+        let failed = FailedShare { share: failed / (failed + 1_000.0), of: "requests" };
+        let tolerates = tolerates.map(|most| (failed, most));
         of_load(&SingleLoad { drive, replies, tolerates, ..load(&latencies) }, server)
     }
 

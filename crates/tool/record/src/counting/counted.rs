@@ -107,6 +107,15 @@ pub struct Counted {
     pub tls: Option<TlsSpoken>,
 }
 
+/// The part of the requests or deliveries of a whole run that failed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FailedShare {
+    /// From 0 to 1.
+    pub share: f64,
+    /// Of what: `requests` or `deliveries`.
+    pub of: &'static str,
+}
+
 /// A wrong exchange, and when it happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -187,6 +196,23 @@ impl Counted {
             open_loop: None,
             stages: Vec::new(),
             tls: None,
+        }
+    }
+
+    /// The share of the requests that failed, if there were so many errors, wrong deliveries included; or the share of
+    /// the deliveries that are wrong, in those that were owed, if that is more. A hub has many deliveries for each
+    /// request, so neither may hide the other.
+    pub fn failed_share(&self, errors: u64) -> FailedShare {
+        let wrong = self.wrong_deliveries.unwrap_or_default();
+        let failed = errors.saturating_sub(wrong.total());
+        let requests = failed as f64 / (failed + self.replies).max(1) as f64;
+        let all = self.operations.iter();
+        let delivered = all.filter(|one| one.operation.name == Operation::DELIVERIES.name);
+        let owed = delivered.map(|one| one.whole_run).sum::<u64>() + wrong.missing;
+        let deliveries = (wrong.total() as f64 / owed.max(1) as f64).min(1.0);
+        match deliveries > requests {
+            true => FailedShare { share: deliveries, of: "deliveries" },
+            false => FailedShare { share: requests, of: "requests" },
         }
     }
 
@@ -376,5 +402,37 @@ impl OpenCounted {
         hdr::check_like(&self.lag, &other.lag)?;
         hdr::check_like(&self.service, &other.service)?;
         self.arrivals.check_like(&other.arrivals)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed(errors: u64, delivered: u64, wrong: WrongDeliveries) -> FailedShare {
+        let empty = Histogram::new(3).unwrap();
+        let mut counted = Counted::nothing(empty, 1, &[Operation::DELIVERIES]);
+        counted.replies = 1_000;
+        counted.operations[0].whole_run = delivered;
+        counted.wrong_deliveries = Some(wrong);
+        counted.failed_share(errors)
+    }
+
+    #[test]
+    fn many_deliveries_hide_no_failed_request_and_many_requests_no_delivery() {
+        let none = WrongDeliveries::default();
+        let missing = WrongDeliveries { missing: 1_000, ..none };
+        let twice = WrongDeliveries { twice: 5_000, ..none };
+        for (errors, delivered, wrong, share, of) in [
+            (10, 0, none, 10.0 / 1_010.0, "requests"),
+            // Nothing to one of 1,000 members.
+            (1_000, 999_000, missing, 0.001, "deliveries"),
+            // Nothing to one of 8 members: each of these weighs as one.
+            (1_000, 7_000, missing, 1_000.0 / 8_000.0, "deliveries"),
+            (1_020, 999_000, missing, 20.0 / 1_020.0, "requests"),
+            (5_000, 1_000, twice, 1.0, "deliveries"),
+        ] {
+            assert_eq!(failed(errors, delivered, wrong), FailedShare { share, of });
+        }
     }
 }

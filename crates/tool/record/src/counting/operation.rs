@@ -31,6 +31,9 @@ impl Operation {
     /// A request and its reply.
     pub const REQUESTS: Operation = Operation::new("requests", "request", "requests");
 
+    /// Every copy of a broadcast that a hub delivers to a member.
+    pub const DELIVERIES: Operation = Operation::new("deliveries", "delivery", "deliveries");
+
     /// Every message of replies that are streams.
     pub const MESSAGES: Operation = Operation::new("messages", "message", "messages");
     /// The first message of a reply that is a stream.

@@ -29,6 +29,10 @@ pub enum Fault {
     Altered(u64),
     /// One member gets the next broadcast of another sender before it.
     Swapped(u64),
+    /// The member that connected last gets nothing from it on.
+    Deaf(u64),
+    /// The same, and after the second number its connection is closed.
+    Cut(u64, u64),
     /// Of two nodes: the members of that at which the sender is not do not get it.
     LostAtNode(u64),
     /// One member gets a gap, and then so many copies of it.
@@ -232,6 +236,8 @@ impl<P: Protocol> Hub<P> {
             }
             Fault::GapBetween(n) if n == number && is_victim => [copy, &self.gap(), copy].concat(),
             Fault::Lost(n) if n == number && is_victim => Vec::new(),
+            Fault::Deaf(n) if n <= number && is_newcomer => Vec::new(),
+            Fault::Cut(n, m) if (n..=m).contains(&number) && is_newcomer => Vec::new(),
             Fault::LostToNewcomer(n) if is_multiple(number, n) && is_newcomer => Vec::new(),
             Fault::DoubledToNewcomer(n) if is_multiple(number, n) && is_newcomer => copy.repeat(2),
             Fault::Doubled(n) if n == number && is_victim => copy.repeat(2),
@@ -264,6 +270,8 @@ impl<P: Protocol> Hub<P> {
         let listeners = match fault {
             Fault::CountsHalf(n) if n <= number => members.len() / 2,
             Fault::CountsAll => self.ever.load(SeqCst),
+            // Until the load has seen that one is closed.
+            Fault::Cut(..) => self.complete,
             _ => members.len(),
         };
         let result = self.outcome(number, (digits, number_of), (listeners, misreports));
@@ -279,7 +287,12 @@ impl<P: Protocol> Hub<P> {
         }
         // Not the sender: otherwise its result would be the error.
         let victim = members.iter().map(|(member, _)| *member).find(|member| *member != sender);
-        let newcomer = members.last().map(|(member, _)| *member);
+        let last = members.iter().max_by_key(|(member, _)| *member);
+        let newcomer = match fault {
+            Fault::Deaf(_) | Fault::Cut(..) => last,
+            _ => members.last(),
+        };
+        let newcomer = newcomer.map(|(member, _)| *member);
         for (member, stream) in members.iter() {
             let is_newcomer = Some(*member) == newcomer;
             let is_victim = Some(*member) == victim;
@@ -304,6 +317,11 @@ impl<P: Protocol> Hub<P> {
         }
         if !is_first {
             tell_result();
+        }
+        if let (Fault::Cut(_, n), Some((_, stream))) = (fault, last)
+            && n == number
+        {
+            let _ = stream.lock().unwrap().shutdown(Shutdown::Both);
         }
     }
 

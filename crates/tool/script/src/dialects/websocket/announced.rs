@@ -31,6 +31,8 @@ impl Losses {
 /// How a delivery is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wrong {
+    /// It has not come.
+    Missing,
     Twice,
     OutOfOrder,
     /// No member has sent it, or its result says that it is not published.
@@ -47,19 +49,15 @@ pub(super) struct WrongCounts {
 }
 
 impl WrongCounts {
-    /// Counts a wrong delivery.
-    pub fn add(&self, wrong: Wrong) {
+    /// Counts wrong deliveries of a kind.
+    pub fn add(&self, wrong: Wrong, deliveries: u64) {
         let count = match wrong {
+            Wrong::Missing => &self.missing,
             Wrong::Twice => &self.twice,
             Wrong::OutOfOrder => &self.out_of_order,
             Wrong::Unsent => &self.unsent,
         };
-        count.fetch_add(1, Relaxed);
-    }
-
-    /// Counts deliveries that have not come.
-    pub fn miss(&self, deliveries: u64) {
-        self.missing.fetch_add(deliveries, Relaxed);
+        count.fetch_add(deliveries, Relaxed);
     }
 
     /// The counts so far.

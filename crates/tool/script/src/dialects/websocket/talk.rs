@@ -43,8 +43,9 @@ pub struct ConnectionState {
     pub(super) refused: VecDeque<u32>,
     /// Frames to be sent besides requests, e.g. answers to pings.
     pub(super) asides: Vec<u8>,
-    /// Whether a broadcast could not be tracked.
-    pub(super) too_many: bool,
+    /// Number of copies that were missing when this member sent a broadcast, and so many later ones were sent that
+    /// they were given up; not reported yet.
+    pub(super) given_up: u64,
     /// Through an adapter: received bytes of an incomplete message in a stream.
     pub(super) held: Vec<u8>,
     /// Through an adapter: when it last sent a request or heartbeat.
@@ -99,7 +100,7 @@ impl ConnectionState {
             far: Box::default(),
             refused: VecDeque::new(),
             asides: Vec::new(),
-            too_many: false,
+            given_up: 0,
             held: Vec::new(),
             last_sent_at: 0,
         }
@@ -135,12 +136,15 @@ impl ConnectionState {
         }
     }
 
-    /// Stops reading: broadcasts that have not arrived are not waited for.
-    pub(super) fn stop_reading(&mut self, roster: &Roster) {
+    /// Stops reading: broadcasts that have not arrived are not waited for. Returns for how many of them `cancel`, a
+    /// function of the roster, returns true.
+    pub(super) fn stop_reading(
+        &mut self,
+        roster: &Roster,
+        cancel: impl Fn(&Roster, u64) -> bool,
+    ) -> u64 {
         self.leaves(roster);
         let inbox = mem::replace(&mut self.inbox, Inbox::empty());
-        inbox.missing(roster.next()).for_each(|number| {
-            roster.forgive(number);
-        });
+        inbox.missing(roster.next()).filter(|number| cancel(roster, *number)).count() as u64
     }
 }
