@@ -166,10 +166,7 @@ impl Inbox {
 
     /// Whether the member has received a later broadcast of the sender of this one, which it was not owed any longer.
     pub fn was_overtaken(&self, number: u64, roster: &Roster) -> bool {
-        let came = |later: &u64| {
-            self.excused.binary_search(later).is_err()
-                && roster.fate(*later).is_some_and(|fate| fate != Fate::NotPublished)
-        };
+        let came = |later: &u64| self.excused.binary_search(later).is_err();
         let has_joined = self.joined < u64::MAX;
         let since = if has_joined { self.joined.max(number + 1)..self.first } else { 0..0 };
         let since = since.rev().take(MAX_IN_FLIGHT).filter(came);

@@ -327,11 +327,11 @@ impl Roster {
     }
 
     /// Whether a member must get these two broadcasts in the order of their numbers: they are of one sender. One for
-    /// which it is not known whether it is published may come at any time.
+    /// which it is not known whether it is published may come at any time, and one that is not published never.
     pub fn are_in_order(&self, number: u64, later: u64) -> bool {
         let sender = |number| self.sent(number).map(|sent| sent.sender);
-        let is_any_time = |number| self.fate(number) == Some(Fate::Unknown);
-        sender(number) == sender(later) && !is_any_time(number) && !is_any_time(later)
+        let is_owed = |number| self.fate(number) == Some(Fate::Owed);
+        sender(number) == sender(later) && is_owed(number) && is_owed(later)
     }
 
     /// A result says that this broadcast is not published, or may not be: it is no longer owed to anybody.

@@ -195,11 +195,13 @@ impl Both {
     fn get(&mut self, member: usize, number: usize) {
         let connection = self.model.connections[member];
         let model = &mut self.model;
-        let of = |sent: &Sent| (sent.payload.sender, sent.fate == Some(Fate::Unknown));
-        let sender = (model.sent[number].payload.sender, false);
-        let mut later = model.sent[number + 1..].iter();
-        let is_overtaken = of(&model.sent[number]) == sender
-            && later.any(|later| of(later) == sender && later.got.contains(&connection));
+        // What is not published, or may not be, has no order.
+        let has_order = |sent: &Sent| matches!(sent.fate, None | Some(Fate::Owed));
+        let sender = model.sent[number].payload.sender;
+        let later = model.sent[number + 1..].iter();
+        let mut later = later.filter(|later| later.payload.sender == sender && has_order(later));
+        let is_overtaken =
+            has_order(&model.sent[number]) && later.any(|later| later.got.contains(&connection));
         let sent = &mut model.sent[number];
         match () {
             () if sent.fate == Some(Fate::NotPublished) => model.wrong.unsent += 1,
