@@ -235,6 +235,24 @@ mod tests {
     }
 
     #[test]
+    fn the_deliveries_of_a_hub_may_fail_by_no_more_than_the_requests() {
+        let latencies = Histogram::new_with_bounds(1, SECOND_NS, 3).unwrap();
+        let failed = FailedShare { share: 0.02, of: "deliveries" };
+        let judged = |most| {
+            let errors = Errors { closed_early: 20, ..Errors::default() };
+            let replies = LoadFaults { errors, ..LoadFaults::default() };
+            let tolerates = Some((failed, most));
+            of_load(&SingleLoad { replies, tolerates, ..load(&latencies) }, None)
+        };
+        assert_eq!(judged(0.02).kind(), Kind::ServerNotObserved);
+        let because = "2.00% of the deliveries failed; at most 1% are tolerated";
+        assert_eq!(
+            (judged(0.01).kind(), judged(0.01).because()),
+            (Kind::Disqualified, because.into())
+        );
+    }
+
+    #[test]
     fn a_load_on_the_servers_cpu_may_have_taken_it() {
         let because = |shares| {
             let verdict = judged(None, Some(ObservedServer { shares, ..SERVER }));
