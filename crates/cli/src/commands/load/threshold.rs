@@ -109,7 +109,7 @@ pub struct Times {
     pub latency: Latency,
     /// Number of these times.
     pub answered: u64,
-    /// Requests that have no such time because their reply did not arrive in time.
+    /// Requests that have no such time because their reply did not arrive in time, or deliveries that are missing.
     pub unanswered: u64,
 }
 

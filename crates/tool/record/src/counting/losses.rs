@@ -52,6 +52,10 @@ pub struct WrongDeliveries {
     /// Deliveries that no member has sent, or whose result says that they are not published: each copy of such a
     /// broadcast.
     pub unsent: u64,
+    /// Deliveries that nobody was owed, because the server had closed the connection of a member that had not joined
+    /// again. They are no errors, and in no other count. Absent: 0.
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
+    pub absent: u64,
 }
 
 impl WrongDeliveries {
@@ -61,9 +65,10 @@ impl WrongDeliveries {
         self.twice += other.twice;
         self.out_of_order += other.out_of_order;
         self.unsent += other.unsent;
+        self.absent += other.absent;
     }
 
-    /// All of them.
+    /// All that are errors.
     pub fn total(self) -> u64 {
         self.missing + self.twice + self.out_of_order + self.unsent
     }

@@ -8,6 +8,8 @@ use std::{
         Arc, Condvar, Mutex,
         atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst},
     },
+    thread,
+    time::Duration,
 };
 use tungstenite::{
     Message, WebSocket, accept_hdr,
@@ -33,6 +35,9 @@ pub enum Fault {
     Deaf(u64),
     /// The same, and after the second number its connection is closed.
     Cut(u64, u64),
+    /// After it, the connection of the member that joined last is closed, and when that member joins again, it waits
+    /// for its reply for [`JOINS_AFTER`].
+    SlowToJoin(u64),
     /// Of two nodes: the members of that at which the sender is not do not get it.
     LostAtNode(u64),
     /// One member gets a gap, and then so many copies of it.
@@ -49,6 +54,8 @@ pub enum Fault {
     Unknown(u64),
     /// The sender gets the result before its own copy.
     ResultFirst(u64),
+    /// The same of every broadcast.
+    ResultsFirst,
     /// The content of the result is wrong.
     Misreported(u64),
     /// One member also gets a message that no member has sent.
@@ -66,6 +73,9 @@ pub enum Fault {
     /// answer.
     Rude,
 }
+
+/// See [`Fault::SlowToJoin`].
+pub const JOINS_AFTER: Duration = Duration::from_millis(300);
 
 /// A message of a member.
 pub enum Heard {
@@ -258,7 +268,7 @@ impl<P: Protocol> Hub<P> {
     fn broadcast(&self, sender: usize, digits: &str, number_of: &str) {
         // Under the lock, so that all members receive all broadcasts in the same order.
         let members = self.members.lock().unwrap();
-        let members =
+        let mut members =
             self.joined.wait_while(members, |_| self.ever.load(SeqCst) < self.complete).unwrap();
         let (fault, number) = (self.fault, self.broadcasts.fetch_add(1, SeqCst));
         let copy = self.protocol.frames(&self.protocol.copy(digits));
@@ -270,13 +280,11 @@ impl<P: Protocol> Hub<P> {
         let listeners = match fault {
             Fault::CountsHalf(n) if n <= number => members.len() / 2,
             Fault::CountsAll => self.ever.load(SeqCst),
-            // Until the load has seen that one is closed.
-            Fault::Cut(..) => self.complete,
             _ => members.len(),
         };
         let result = self.outcome(number, (digits, number_of), (listeners, misreports));
         let own = members.iter().find(|(member, _)| *member == sender);
-        let is_first = fault == Fault::ResultFirst(number);
+        let is_first = [Fault::ResultFirst(number), Fault::ResultsFirst].contains(&fault);
         let tell_result = || {
             if let (Some((_, stream)), Some(result)) = (own, &result) {
                 write(stream, &self.protocol.frames(result));
@@ -287,9 +295,9 @@ impl<P: Protocol> Hub<P> {
         }
         // Not the sender: otherwise its result would be the error.
         let victim = members.iter().map(|(member, _)| *member).find(|member| *member != sender);
-        let last = members.iter().max_by_key(|(member, _)| *member);
+        let last = members.iter().max_by_key(|(member, _)| *member).cloned();
         let newcomer = match fault {
-            Fault::Deaf(_) | Fault::Cut(..) => last,
+            Fault::Deaf(_) | Fault::Cut(..) => last.as_ref(),
             _ => members.last(),
         };
         let newcomer = newcomer.map(|(member, _)| *member);
@@ -318,9 +326,11 @@ impl<P: Protocol> Hub<P> {
         if !is_first {
             tell_result();
         }
-        if let (Fault::Cut(_, n), Some((_, stream))) = (fault, last)
+        if let (Fault::Cut(_, n) | Fault::SlowToJoin(n), Some((member, stream))) = (fault, last)
             && n == number
         {
+            // Not among the listeners of the next result, which may come before the load sees the close.
+            members.retain(|(one, _)| *one != member);
             let _ = stream.lock().unwrap().shutdown(Shutdown::Both);
         }
     }
@@ -378,6 +388,10 @@ impl<P: Protocol> Hub<P> {
                     Heard::Joins(reply) => {
                         if !is_member {
                             is_member = true;
+                            let is_again = self.ever.load(SeqCst) >= self.complete;
+                            if is_again && matches!(self.fault, Fault::SlowToJoin(_)) {
+                                thread::sleep(JOINS_AFTER);
+                            }
                             let mut members = self.members.lock().unwrap();
                             members.push((number, writer.clone()));
                             self.ever.fetch_add(1, SeqCst);

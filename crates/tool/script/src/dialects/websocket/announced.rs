@@ -37,6 +37,8 @@ pub(super) enum Wrong {
     OutOfOrder,
     /// No member has sent it, or its result says that it is not published.
     Unsent,
+    /// Nobody was owed it: a member was away.
+    Absent,
 }
 
 /// Counts of wrong deliveries to the members of this process.
@@ -46,6 +48,7 @@ pub(super) struct WrongCounts {
     twice: AtomicU64,
     out_of_order: AtomicU64,
     unsent: AtomicU64,
+    absent: AtomicU64,
 }
 
 impl WrongCounts {
@@ -56,6 +59,7 @@ impl WrongCounts {
             Wrong::Twice => &self.twice,
             Wrong::OutOfOrder => &self.out_of_order,
             Wrong::Unsent => &self.unsent,
+            Wrong::Absent => &self.absent,
         };
         count.fetch_add(deliveries, Relaxed);
     }
@@ -68,6 +72,7 @@ impl WrongCounts {
             twice: of(&self.twice),
             out_of_order: of(&self.out_of_order),
             unsent: of(&self.unsent),
+            absent: of(&self.absent),
         }
     }
 }

@@ -9,7 +9,10 @@ use super::{
     message::{self, Message, Payload, Request},
     opening::Asked,
     order::{OtherOrder, Place},
-    roster::{Roster, Sent, TooMany},
+    roster::{
+        Roster, Sent, TooMany,
+        few_listeners::{Few, FewListeners},
+    },
     talk::{ConnectionState, Stage, Standing},
     terms::Terms,
 };
@@ -47,6 +50,8 @@ pub struct Hub {
     pub(super) losses: Losses,
     /// Deliveries that were wrong.
     pub(super) wrong: WrongCounts,
+    /// Results that count too few listeners, unless the server has closed connections.
+    few: FewListeners,
     /// Members on other machines, if there are some.
     pub(super) afar: Option<Afar>,
 }
@@ -68,8 +73,20 @@ impl Hub {
         let first = if is_stream { frames::BINARY } else { frames::TEXT };
         let roster = Roster::new(order.shared);
         let afar = order.machines.map(Afar::new);
-        let (losses, wrong) = Default::default();
-        Hub { terms, first, script, seed: order.seed, hosts, path, roster, losses, wrong, afar }
+        let (losses, wrong, few) = Default::default();
+        Hub {
+            terms,
+            first,
+            script,
+            seed: order.seed,
+            hosts,
+            path,
+            roster,
+            losses,
+            wrong,
+            few,
+            afar,
+        }
     }
 
     /// Returns the number of bytes in the frame of a request.
@@ -91,6 +108,7 @@ impl Hub {
                 sent = self.roster.send(sender, at);
             }
             if let Ok(id) = sent {
+                self.count_absent();
                 let payload = Payload { sender, id, at };
                 self.afar.iter().for_each(|afar| afar.sends(payload));
                 return Request::Broadcast(payload);
@@ -99,6 +117,15 @@ impl Hub {
         let id = talk.echoes;
         talk.echoes += 1;
         Request::Echo(Payload { sender, id, at })
+    }
+
+    /// Counts the members that are not owed a broadcast, because the server has closed their connections.
+    #[inline]
+    fn count_absent(&self) {
+        let away = self.roster.away();
+        if away > 0 {
+            self.wrong.add(Wrong::Absent, away);
+        }
     }
 
     /// So many broadcasts were sent that another one cannot be tracked: the oldest has not reached all members. What it
@@ -237,6 +264,19 @@ impl Hub {
         heard.wrong(self.terms.wrong(talk, expected, text), 1)
     }
 
+    /// Reports a result that came before the sender's own copy. It is a wrong reply and no wrong delivery: a hub with
+    /// many members has many more deliveries than results, among which it would be hidden. Only a load that tolerates
+    /// errors continues after it.
+    #[cold]
+    pub(super) fn came_too_early(
+        &self,
+        talk: &ConnectionState,
+        text: &[u8],
+        heard: &mut impl Heard,
+    ) -> Result<(), Box<Exchange>> {
+        heard.wrong(self.terms.wrong(talk, COPY_FIRST, text), 1)
+    }
+
     /// Compares the order of a member with that of the others. A delivery that is wrong already is not counted again.
     #[inline]
     pub(super) fn take_place<H: Heard>(
@@ -306,19 +346,10 @@ impl Hub {
             (Some(Request::Echo(asked)), Message::Echo(payload)) => *asked == payload,
             (Some(Request::Broadcast(asked)), Message::Result(payload, listeners)) => {
                 if *asked == payload && !talk.inbox.has(payload.id) {
-                    self.wrong_delivery(talk, (Wrong::OutOfOrder, COPY_FIRST), text, heard)?;
+                    self.came_too_early(talk, text, heard)?;
                 }
-                let own @ (least, _) = self.roster.listeners(payload.id).into_inner();
-                let most = self.most_listeners(own.1);
-                if *asked == payload && listeners.is_some_and(|n| n < least || n > most) {
-                    let expected = match most {
-                        u64::MAX => format!("a listenerCount of at least {least}"),
-                        _ => format!("a listenerCount from {least} to {most}"),
-                    };
-                    return Err(self.terms.wrong(talk, &expected, text));
-                }
-                if let (Some(afar), Some(listeners)) = (&self.afar, listeners) {
-                    afar.counts(listeners, own);
+                if let Some(listeners) = listeners.filter(|_| *asked == payload) {
+                    self.check_listeners(talk, (payload, listeners), text, heard)?;
                 }
                 *asked == payload
             }
@@ -334,6 +365,46 @@ impl Hub {
         }
         self.answered(talk);
         Ok(())
+    }
+
+    /// Checks how many listeners a result counts.
+    #[inline]
+    fn check_listeners(
+        &self,
+        talk: &ConnectionState,
+        (payload, listeners): (Payload, u64),
+        text: &[u8],
+        heard: &mut impl Heard,
+    ) -> Result<(), Box<Exchange>> {
+        let own @ (least, most) = self.roster.listeners(payload.id).into_inner();
+        let most = self.most_listeners(most);
+        if listeners < least || listeners > most {
+            let expected = match most {
+                u64::MAX => format!("a listenerCount of at least {least}"),
+                _ => format!("a listenerCount from {least} to {most}"),
+            };
+            let exchange = self.terms.wrong(talk, &expected, text);
+            match self.roster.closed_for(payload.id, listeners) {
+                Some(closed) => self.few.add(Few { closed, at: payload.at, exchange })?,
+                None if listeners > most => return Err(exchange),
+                // A connection was closed meanwhile.
+                None => {}
+            }
+        }
+        if self.few.any() {
+            self.report_few(payload.at, heard)?;
+        }
+        if let Some(afar) = &self.afar {
+            afar.counts(listeners, own);
+        }
+        Ok(())
+    }
+
+    /// Reports earlier results that counted too few, if the load would have seen a close by now.
+    #[cold]
+    fn report_few(&self, now: Nanos, heard: &mut impl Heard) -> Result<(), Box<Exchange>> {
+        let mut wrong = self.few.wrong(now, self.roster.closed()).into_iter();
+        wrong.try_for_each(|exchange| heard.wrong(exchange, 1))
     }
 
     /// The highest listener count that a server may report by what is known here. How many connections
@@ -468,7 +539,7 @@ pub(super) enum Taken {
     Nothing,
 }
 
-pub(super) const COPY_FIRST: &str = "the sender's own copy of the broadcast before its result";
+const COPY_FIRST: &str = "the sender's own copy of the broadcast before its result";
 
 impl Dialect for Hub {
     type ThreadState = ();
@@ -477,15 +548,8 @@ impl Dialect for Hub {
     const OPENS: bool = true;
     const REFUSES: bool = true;
 
-    const OPERATIONS: &'static [Operation] = &[
-        Operation::REQUESTS,
-        Operation::DELIVERIES,
-        Operation::new(
-            "last_deliveries",
-            "delivery to the last member",
-            "deliveries to the last member",
-        ),
-    ];
+    const OPERATIONS: &'static [Operation] =
+        &[Operation::REQUESTS, Operation::DELIVERIES, Operation::LAST_DELIVERIES];
 
     fn script(&self) -> &Script {
         &self.script
@@ -513,6 +577,7 @@ impl Dialect for Hub {
             talk.far.iter_mut().for_each(|inbox| *inbox = FarInbox::late());
         }
         left.stop_reading(&self.roster, Roster::forgive);
+        talk.is_away = left.is_away;
         if left.upgrade_sent {
             self.roster.connection_closed();
         }
@@ -524,6 +589,7 @@ impl Dialect for Hub {
     }
 
     fn undelivered(&self, talk: &mut ConnectionState) -> u64 {
+        talk.goes_away(&self.roster);
         let missing = talk.stop_reading(&self.roster, Roster::miss);
         self.wrong.add(Wrong::Missing, missing);
         missing + mem::take(&mut talk.given_up)
@@ -647,6 +713,8 @@ impl Dialect for Hub {
     }
 
     fn missing(&self, wrong: &mut dyn FnMut(u64, Exchange)) {
+        let few = self.few.wrong(Nanos::MAX, self.roster.closed());
+        few.into_iter().for_each(|exchange| wrong(1, *exchange));
         let all = self.roster.missing();
         let Some((id, sent, left)) = all.first().copied() else { return };
         let deliveries = all.iter().map(|(_, _, left)| left).sum();

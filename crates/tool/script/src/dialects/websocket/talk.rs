@@ -33,6 +33,8 @@ pub struct ConnectionState {
     /// Whether the server has sent its greeting, if the protocol has one.
     pub(super) is_greeted: bool,
     pub(super) standing: Standing,
+    /// Whether it was a member until the server closed its connection, and is none again.
+    pub(super) is_away: bool,
     pub(super) inbox: Inbox,
     /// What it received last, where all members must get one order.
     pub(super) place: Place,
@@ -95,6 +97,7 @@ impl ConnectionState {
             upgrade_sent: false,
             is_greeted: false,
             standing: Standing::New,
+            is_away: false,
             inbox: Inbox::empty(),
             place: Place::Unknown,
             far: Box::default(),
@@ -120,6 +123,9 @@ impl ConnectionState {
     pub(super) fn note_reply(&mut self, roster: &Roster) {
         if self.standing == Standing::New {
             self.standing = Standing::Member;
+            if mem::take(&mut self.is_away) {
+                roster.comes_back();
+            }
             let first = roster.join();
             self.inbox.joins(first);
             if first == 0 {
@@ -133,6 +139,15 @@ impl ConnectionState {
         if self.standing == Standing::Member {
             self.standing = Standing::Leaving;
             self.inbox.leaves(roster.leave());
+        }
+    }
+
+    /// The server has lost its connection.
+    pub(super) fn goes_away(&mut self, roster: &Roster) {
+        if self.standing == Standing::Member {
+            self.standing = Standing::Leaving;
+            self.inbox.leaves(roster.lose());
+            self.is_away = true;
         }
     }
 

@@ -1,5 +1,6 @@
 //! The whole conversation of a member, however its bytes are split.
 
+mod one_order;
 mod oracle;
 
 use super::{
@@ -19,7 +20,7 @@ use regatta_proto::{
     websocket::{Decoder, Event, Frame, Role, handshake::Opening},
 };
 use regatta_record::{Exchange, WrongDeliveries};
-use std::iter;
+use std::{iter, ops::Range, sync::atomic::AtomicU64};
 
 const ALL: [WebSocketAsks; 5] = [
     WebSocketAsks::Broadcast,
@@ -362,9 +363,15 @@ impl Room {
     }
 
     fn with(members: u32, pushes: Pushes<'_>) -> Room {
+        Room::of(0..members, pushes, None)
+    }
+
+    /// The members with these numbers, in one of several processes that share a roster.
+    fn of(numbers: Range<u32>, pushes: Pushes<'_>, shared: Option<&'static [AtomicU64]>) -> Room {
         let place = Destination { host: "h", path: None, closes: false, timeout: None };
-        let order =
+        let usual =
             CompileOptions { seed: 1, pipeline: 1, place, pushes, ..CompileOptions::default() };
+        let order = CompileOptions { shared, ..usual };
         let Ok(Speech::Own(hub)) = WebSocketAsks::Broadcast.compile(&order) else {
             panic!("a hub is a dialect")
         };
@@ -374,7 +381,7 @@ impl Room {
             talk.note_reply(&hub.roster);
             talk
         };
-        let talks = (0..members).map(talk).collect();
+        let talks = numbers.map(talk).collect();
         Room { hub, talks }
     }
 
@@ -539,7 +546,7 @@ fn a_tolerated_wrong_delivery_is_counted_once_and_hides_nothing_else() {
     let mut missing = Vec::new();
     room.hub.missing(&mut |deliveries, _| missing.push(deliveries));
     assert_eq!(missing, [1]);
-    let counted = WrongDeliveries { missing: 1, twice: 1, out_of_order: 1, unsent: 1 };
+    let counted = WrongDeliveries { missing: 1, twice: 1, out_of_order: 1, unsent: 1, absent: 0 };
     assert_eq!(room.hub.wrong_deliveries(), Some(counted));
 }
 
@@ -652,7 +659,12 @@ fn what_is_given_up_is_missing_and_counted_once() {
         for payload in [all[0], all[all.len() - 1]] {
             hub.take_copy(talk, payload, b"", &mut heard).unwrap();
         }
-        let counted = WrongDeliveries { missing: MORE, twice: 1, out_of_order: 1, unsent: 0 };
+        let counted = WrongDeliveries {
+            missing: MORE,
+            twice: 1,
+            out_of_order: 1,
+            ..WrongDeliveries::default()
+        };
         assert_eq!((hub.wrong.counted(), heard.deliveries), (counted, 1));
         assert_eq!(hub.undelivered(talk), super::roster::MAX_IN_FLIGHT as u64 - 1);
         assert!(!hub.owes());
@@ -681,4 +693,74 @@ fn a_delivery_in_two_wrong_orders_is_counted_once() {
     }
     let counted = WrongDeliveries { out_of_order: 1, ..WrongDeliveries::default() };
     assert_eq!((room.hub.wrong.counted(), heard.wrong.len(), heard.deliveries), (counted, 3, 4));
+}
+
+/// A hub may close the connection of a member that is owed nothing, and delay its first reply afterwards.
+#[test]
+fn what_a_member_is_not_owed_while_it_is_away_is_counted() {
+    let mut room = Room::with(3, Pushes::default());
+    let absent = |room: &Room| room.hub.wrong.counted().absent;
+    let send = |room: &mut Room| {
+        room.talks[0].echoes = 1;
+        room.hub.asked(&mut room.talks[0], 1, 7);
+        let Some(Request::Broadcast(payload)) = room.talks[0].asked.pop_front() else {
+            panic!("it is a member");
+        };
+        payload
+    };
+    let all = send(&mut room);
+    (0..3).for_each(|member| assert!(room.get(member, &[all]).is_ok()));
+    assert_eq!((room.hub.undelivered(&mut room.talks[2]), absent(&room)), (0, 0));
+    room.hub.renew(&mut room.talks[2], 2);
+    for nth in 1..=4 {
+        send(&mut room);
+        assert_eq!(absent(&room), nth);
+    }
+    // A connection that fails before it joins changes nothing.
+    assert_eq!(room.hub.undelivered(&mut room.talks[2]), 0);
+    room.hub.renew(&mut room.talks[2], 2);
+    send(&mut room);
+    assert_eq!(absent(&room), 5);
+    room.talks[2].note_reply(&room.hub.roster);
+    send(&mut room);
+    // Nor does a member that leaves by itself.
+    room.hub.leave(&mut room.talks[1]);
+    room.hub.renew(&mut room.talks[1], 1);
+    send(&mut room);
+    let counted = room.hub.wrong.counted();
+    assert_eq!((counted.absent, counted.total()), (5, 0));
+}
+
+/// A hub no longer counts a connection that it has closed, and the load may get the result before it sees the close.
+#[test]
+fn a_result_may_count_one_listener_fewer_for_each_connection_that_the_server_has_closed() {
+    const LATER: Nanos = 1_500_000_000;
+    for closes in [true, false] {
+        let mut room = Room::with(3, Pushes { tolerates: true, ..Pushes::default() });
+        let mut heard = Tolerant::default();
+        let mut round = |room: &mut Room, at, listeners| {
+            let (hub, talk) = (&room.hub, &mut room.talks[0]);
+            talk.echoes = 1;
+            hub.asked(talk, 1, at);
+            let Some(Request::Broadcast(payload)) = talk.asked.back().copied() else {
+                panic!("it is a member");
+            };
+            hub.take_copy(talk, payload, b"", &mut heard).unwrap();
+            let result = frames(None, &[Message::Result(payload, Some(listeners)).text()], &[]);
+            let mut cursor = Cursor::new(hub.script(), 0);
+            let at = At { cursor: &mut cursor, talk, desk: &mut () };
+            hub.receive(at, &result, 0, &mut heard).unwrap();
+            heard.wrong.len()
+        };
+        assert_eq!(round(&mut room, 0, 2), 0, "one may be closed");
+        if closes {
+            room.hub.undelivered(&mut room.talks[2]);
+        }
+        let wrong = round(&mut room, LATER, 2);
+        assert_eq!(wrong, usize::from(!closes), "of the first one");
+        let mut missing = Vec::new();
+        room.hub.missing(&mut |_, exchange| missing.push(exchange.expected));
+        let few = missing.iter().filter(|one| one.starts_with("a listenerCount from 3")).count();
+        assert_eq!(few, usize::from(!closes), "of the second one: {missing:?}");
+    }
 }

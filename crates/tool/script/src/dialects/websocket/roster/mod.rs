@@ -8,6 +8,8 @@
 //!
 //! All state is in words of memory that several load processes may share.
 
+pub(super) mod few_listeners;
+
 use crate::time::Nanos;
 use std::{
     hint,
@@ -44,6 +46,10 @@ enum Head {
     Next,
     /// Number of broadcasts that at least one member is still owed.
     Owed,
+    /// Number of connections that were members until the server closed them, and are none again.
+    Away,
+    /// Number of members whose connections the server has closed so far. Changed under the lock.
+    Lost,
     /// Number of connections opened so far, members or not.
     Opened = BROADCAST as isize,
     /// Number of connections closed so far.
@@ -259,6 +265,28 @@ impl Roster {
         self.head(Head::Members).fetch_sub(1, Relaxed);
         self.head(Head::Leavers).fetch_add(1, Relaxed);
         self.head(Head::Next).load(Relaxed)
+    }
+
+    /// The same of a member whose connection the server has closed. It is owed nothing until it joins again, which the
+    /// server may delay.
+    pub fn lose(&self) -> u64 {
+        let _lock = self.lock();
+        self.head(Head::Members).fetch_sub(1, Relaxed);
+        for count in [Head::Leavers, Head::Lost, Head::Away] {
+            self.head(count).fetch_add(1, Relaxed);
+        }
+        self.head(Head::Next).load(Relaxed)
+    }
+
+    /// Counts such a member that joins again.
+    pub fn comes_back(&self) {
+        self.head(Head::Away).fetch_sub(1, Relaxed);
+    }
+
+    /// Number of members that would be owed the next broadcast if the server had not closed their connections.
+    #[inline]
+    pub fn away(&self) -> u64 {
+        self.head(Head::Away).load(Relaxed)
     }
 
     /// Cancels a broadcast that a member was owed and has not received, because it got a gap. Returns whether the
@@ -502,6 +530,20 @@ impl Roster {
         }
         let left_since = self.head(Head::Leavers).load(Relaxed).saturating_sub(leavers);
         members.saturating_sub(left_since)..=opened.saturating_sub(forgotten).max(members)
+    }
+
+    /// The number of members whose connections the server must have closed since the load began, so that it may report
+    /// so few listeners of a broadcast; `None` if it may in any case ([`Roster::listeners`]).
+    #[cold]
+    pub fn closed_for(&self, number: u64, listeners: u64) -> Option<u64> {
+        let _lock = self.lock();
+        let lacking = self.listeners(number).start().saturating_sub(listeners);
+        (lacking > 0).then(|| self.head(Head::Lost).load(Relaxed) + lacking)
+    }
+
+    /// Number of members whose connections the server has closed so far.
+    pub fn closed(&self) -> u64 {
+        self.head(Head::Lost).load(Relaxed)
     }
 
     /// Whether any member is still owed a broadcast.
