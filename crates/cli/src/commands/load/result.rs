@@ -98,17 +98,22 @@ pub fn result(
     open::fill(&mut result, tally);
     result.verdict = stages::verdict(result.verdict, &result.stages);
     result.verdict = agents::verdict(result.verdict, result.agents.as_ref(), duration_s);
-    let absent = tally.wrong_deliveries.map_or(0, |wrong| wrong.absent);
-    let missing = tally.missing_of(&Operation::DELIVERIES) + absent;
-    if missing > 0 || tally.announced.is_some() {
-        let delivered =
-            tally.operations.iter().find(|one| one.operation.name == result.cost_per.name);
-        let delivered = delivered.map_or(0, |one| one.whole_run);
-        let losses = tally.announced.unwrap_or_default();
-        result.verdict = with_losses(result.verdict, (losses, missing), delivered, tally.replies);
-    }
+    result.verdict = of_deliveries(result.verdict, tally, &result.cost_per);
     result.thresholds = thresholds(&args.fail_if, plan, tally, &result);
     result
+}
+
+/// Adds what deliveries mean that have not come or were not owed, if the load has some. Costs are per delivery then.
+fn of_deliveries(verdict: Verdict, tally: &Tally, cost_per: &Operation) -> Verdict {
+    let absent = tally.wrong_deliveries.map_or(0, |wrong| wrong.absent);
+    let missing = tally.missing_of(&Operation::DELIVERIES) + absent;
+    if missing == 0 && tally.announced.is_none() {
+        return verdict;
+    }
+    let delivered = tally.operations.iter().find(|one| one.operation.name == cost_per.name);
+    let delivered = delivered.map_or(0, |one| one.whole_run);
+    let losses = tally.announced.unwrap_or_default();
+    with_losses(verdict, (losses, missing), delivered, tally.replies)
 }
 
 /// Adds what the announced losses of a hub, and deliveries that are `missing` or not owed to members that are away, mean for this number of deliveries, and of

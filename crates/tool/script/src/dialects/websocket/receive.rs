@@ -404,7 +404,7 @@ impl Hub {
     #[cold]
     fn report_few(&self, now: Nanos, heard: &mut impl Heard) -> Result<(), Box<Exchange>> {
         let mut wrong = self.few.wrong(now, self.roster.closed()).into_iter();
-        wrong.try_for_each(|exchange| heard.wrong(exchange, 1))
+        wrong.try_for_each(|exchange| heard.wrong(Box::new(exchange), 1))
     }
 
     /// The highest listener count that a server may report by what is known here. How many connections
@@ -714,7 +714,7 @@ impl Dialect for Hub {
 
     fn missing(&self, wrong: &mut dyn FnMut(u64, Exchange)) {
         let few = self.few.wrong(Nanos::MAX, self.roster.closed());
-        few.into_iter().for_each(|exchange| wrong(1, *exchange));
+        few.into_iter().for_each(|exchange| wrong(1, exchange));
         let all = self.roster.missing();
         let Some((id, sent, left)) = all.first().copied() else { return };
         let deliveries = all.iter().map(|(_, _, left)| left).sum();

@@ -57,7 +57,7 @@ impl FewListeners {
 
     /// Takes the results that are wrong at this time, if the server has closed so many connections of members.
     #[cold]
-    pub fn wrong(&self, now: Nanos, closed: u64) -> Vec<Box<Exchange>> {
+    pub fn wrong(&self, now: Nanos, closed: u64) -> Vec<Exchange> {
         let mut open = self.open();
         open.retain(|few| few.closed > closed);
         let is_over = |few: &Few| now.saturating_sub(few.at) >= SEEN;
@@ -65,7 +65,7 @@ impl FewListeners {
             mem::take(&mut *open).into_iter().partition(is_over);
         self.any.store(!rest.is_empty(), Relaxed);
         *open = rest;
-        wrong.into_iter().map(|few| few.exchange).collect()
+        wrong.into_iter().map(|few| *few.exchange).collect()
     }
 
     fn open(&self) -> MutexGuard<'_, Vec<Few>> {
