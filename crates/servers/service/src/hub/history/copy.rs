@@ -27,7 +27,7 @@ impl RoomHistory {
         Some(self.lock()).filter(|inside| inside.mirror.is_some())
     }
 
-    /// A message of the subscription has come on the connection with this number.
+    /// The broker has delivered this message on connection number `link`. Returns how it follows what the copy has.
     pub fn hears(&self, link: u64, message: Broadcast, now: Instant) -> Heard {
         let (Some(mut inside), Some(position)) = (self.mirror(), message.position()) else {
             return Heard::Later;

@@ -14,3 +14,19 @@ mod redis;
 mod refused;
 mod simulation;
 mod stored;
+
+use regatta_service::hub::{Broker, Place};
+use std::sync::Arc;
+
+/// A broker for the hub with this number.
+fn broker(
+    name: &str,
+    place: Arc<dyn Place>,
+    is_in_cluster: bool,
+    node: u64,
+    secret: u64,
+) -> Broker {
+    let (user, password, tls, health) = (None, None, None, Arc::default());
+    let (name, prefix) = (name.to_owned(), "x".to_owned());
+    Broker { name, place, user, password, tls, prefix, is_in_cluster, node, secret, health }
+}

@@ -1,6 +1,6 @@
 //! One hub with two servers, of which one is the broker: what it does with each that they answer.
 
-use super::redis::Redis;
+use super::{broker, redis::Redis};
 use crate::{
     history::simulation::{KEY, frame},
     hub::OPENING,
@@ -78,18 +78,7 @@ impl World {
     /// One whose hub is not connected yet.
     pub fn with(name: &'static str, is_in_cluster: bool, settings: Settings) -> World {
         let place = Arc::new(At::default());
-        let broker = Broker {
-            name: name.to_owned(),
-            place: Arc::clone(&place) as Arc<dyn Place>,
-            user: None,
-            password: None,
-            tls: None,
-            prefix: "x".to_owned(),
-            is_in_cluster,
-            node: 1,
-            secret: 2,
-            health: Arc::default(),
-        };
+        let broker = broker(name, Arc::clone(&place) as _, is_in_cluster, 1, 2);
         let log = |line: &str| PRINTED.lock().unwrap().push(line.to_owned());
         let broker = Arc::new(broker);
         let (ping, of_hub) = (None, Some(Arc::clone(&broker)));
@@ -152,14 +141,14 @@ impl World {
         self.core.received(member, &mut bytes);
     }
 
-    /// A backend calls a method.
+    /// A backend calls a method of the API, over a connection of its own, which is returned.
     pub fn calls(&mut self, method: &str, arguments: &Value) -> Conn {
         let body = arguments.to_string();
         let head = format!("POST /api/{method} HTTP/1.1\r\nHost: x\r\nX-API-Key: {KEY}\r\n");
         self.asks(format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()))
     }
 
-    /// The answer to it, if it has come.
+    /// The answer to a call, by the connection that [`World::calls`] has returned; `None`: the hub has not sent it yet.
     pub fn answer(&mut self, backend: Conn) -> Option<Value> {
         let mut got = Vec::new();
         assert!(drain(&mut self.core, backend, &mut got));

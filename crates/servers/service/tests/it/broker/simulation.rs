@@ -1,6 +1,7 @@
 //! Three hubs of two cores each, and two servers, of which one is the broker at a time.
 
 use super::{
+    broker,
     cable::{Cable, Fate},
     judge::{Judge, Judging, Published, Servers},
     planted::{Fault, Planted},
@@ -10,7 +11,7 @@ use super::{
 use crate::{history::simulation::frame, hub::OPENING};
 use regatta_engine::{Conn, Core, Engine, Limits, Next, Now, Sessions, simulator::Random};
 use regatta_proto::websocket::Frame;
-use regatta_service::hub::{Broker, HistoryLimits, Hub, Place, Settings};
+use regatta_service::hub::{HistoryLimits, Hub, Place, Settings};
 use regatta_testkit::by_tier;
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -95,18 +96,8 @@ impl Place for Simulated {
 fn node(number: u64, at: (usize, bool), keeps: usize, fault: Fault, now: Now) -> Node {
     let (master, is_in_cluster) = at;
     let place = Arc::new(Simulated(master.into()));
-    let broker = Broker {
-        name: "simulated".to_owned(),
-        place: Arc::clone(&place) as Arc<dyn Place>,
-        user: None,
-        password: None,
-        tls: None,
-        prefix: "x".to_owned(),
-        is_in_cluster,
-        node: number,
-        secret: number ^ 0x5555_5555,
-        health: Arc::default(),
-    };
+    let secret = number ^ 0x5555_5555;
+    let broker = broker("simulated", Arc::clone(&place) as _, is_in_cluster, number, secret);
     let broker = Some(Arc::new(broker));
     let hub = Hub::new(Settings { broker, ..settings(keeps) });
     let hour = Duration::from_secs(3_600);

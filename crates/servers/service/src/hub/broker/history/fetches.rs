@@ -1,5 +1,6 @@
-//! Which histories a hub fetches from the broker, and the members and backends that wait for them. Of each room there is one question to the broker at
-//! a time, however many wait. Rooms for which somebody waits, or of which something was heard, come before all others.
+//! Which histories a hub fetches from the broker, and the members and backends that wait for them. For each room there
+//! is one question to the broker at a time, however many wait. Rooms for which somebody waits, or of which something was
+//! heard, come before all others.
 
 use crate::hub::history::{Asker, RoomHistory, Span, Wanted};
 use regatta_engine::{RoomName, Ticket};
