@@ -1,7 +1,9 @@
 //! A handicap of a known number of nanoseconds of CPU per request: the intervals cover it, and the
 //! referee finds it.
 //!
-//! The true ratio of a race is 1 + extra / the baseline's cost. Nothing else may differ:
+//! The true ratio of a race is 1 + extra / the baseline's cost. A burn has the same length in each state of the
+//! machine, and all else has not. So the ratio differs between states, and that of a state has the truth of that
+//! state. Nothing else may differ:
 //!
 //! - The baseline burns too, so that both run the same instructions. The cost of reading the clock right
 //!   after a system call, which the clock itself cannot see, then cancels out.
@@ -15,7 +17,7 @@ use crate::truth::{
     raced::{Race, Raced, half_width, median, shown},
     stage::{Turn, turn},
 };
-use regatta_record::Relation;
+use regatta_record::{Relation, Slice};
 
 /// The baseline's burn, in nanoseconds.
 pub const BASE_NS: f64 = 2_000.0;
@@ -64,8 +66,7 @@ fn handicaps_are_covered_and_found() {
         for race_no in 0..RACES {
             let raced = race(&turn, extra, 10, seed + race_no);
             let cell = raced.cell("burdened");
-            let base = raced.cell("base").cost_ns_per_request.map(|cost| cost.mean);
-            let truth = base.map(|ns| 1.0 + extra / ns).unwrap_or(f64::NAN);
+            let truth = 1.0 + extra / cost_of_base(&raced);
             let ratio = cell.ratio_to_baseline;
             let covers = ratio.is_some_and(|ratio| (ratio.low..=ratio.high).contains(&truth));
             let found = cell.relation == Some(Relation::Costlier);
@@ -83,4 +84,48 @@ fn handicaps_are_covered_and_found() {
     // 30 races at 95%: the probability of 23 or fewer is about 1 in 1,700.
     assert!(covered >= 24, "{covered} of 30");
     assert!(found_10 >= 8, "{found_10} of 10");
+}
+
+/// Returns the mean cost of the baseline in nanoseconds, in the state of the machine that the ratio is of.
+fn cost_of_base(raced: &Raced) -> f64 {
+    let (_, rounds) = raced.stored();
+    let base = rounds.iter().filter(|round| round.contender == "base");
+    let slices = base.filter_map(|round| round.life.as_ref()).flat_map(|life| &life.slices);
+    let costs: Vec<f64> = slices.filter_map(Slice::cost_ns).collect();
+    let of_state = raced.cell("burdened").ratio_is_of_state;
+    let of_state = of_state.map(|state| (state as usize, raced.summary.duels[0].states.len()));
+    let (state, states) = of_state.unwrap_or((0, 1));
+    let group = &groups(costs, states)[state];
+    group.iter().sum::<f64>() / group.len() as f64
+}
+
+/// Divides values into so many groups, in ascending order, so that each value is nearest to the mean of its group
+/// (k-means, Lloyd's algorithm).
+fn groups(mut values: Vec<f64>, count: usize) -> Vec<Vec<f64>> {
+    values.sort_by(f64::total_cmp);
+    let at = |i: usize| values[(2 * i + 1) * values.len() / (2 * count)];
+    let mut centres: Vec<f64> = (0..count).map(at).collect();
+    for _ in 0..100 {
+        let nearest = |value: f64| {
+            let far = |i: &usize| (centres[*i] - value).abs();
+            (0..count).min_by(|a, b| far(a).total_cmp(&far(b))).unwrap()
+        };
+        let mut groups = vec![Vec::new(); count];
+        values.iter().for_each(|value| groups[nearest(*value)].push(*value));
+        let mean = |group: &Vec<f64>| group.iter().sum::<f64>() / group.len().max(1) as f64;
+        let means: Vec<f64> = groups.iter().map(mean).collect();
+        if means == centres {
+            return groups;
+        }
+        centres = means;
+    }
+    panic!("the groups of {values:?} do not become stable")
+}
+
+#[test]
+fn values_are_divided_where_they_are_far_apart() {
+    let values = vec![9.0, 1.0, 1.2, 8.8, 1.1, 5.0];
+    assert_eq!(groups(values.clone(), 2), [vec![1.0, 1.1, 1.2], vec![5.0, 8.8, 9.0]]);
+    assert_eq!(groups(values.clone(), 3), [vec![1.0, 1.1, 1.2], vec![5.0], vec![8.8, 9.0]]);
+    assert_eq!(groups(values, 1).concat().len(), 6);
 }

@@ -162,15 +162,19 @@ impl<'a> Analysis<'a> {
                 (a, twin) => a.or(twin),
             };
             let of_a: Vec<Option<f64>> = blocks.clone().map(of_a).collect();
-            // Slices beside an unusual one of `b` are left out. If `b` then had no ratio, what is unusual
-            // about it would be left out, too.
-            let usual = |state: usize| {
-                let here = states.iter().zip(&of_a).filter(|(s, _)| **s == Some(state));
+            let of_b: Vec<Option<f64>> = blocks.clone().map(|n| log(n, b)).collect();
+            // Slices beside an unusual one of the other are left out. If the block then had no ratio, what is
+            // unusual about the other would be left out, too.
+            let usual = |logs: &[Option<f64>], state: usize| {
+                let here = states.iter().zip(logs).filter(|(s, _)| **s == Some(state));
                 mean(&here.filter_map(|(_, log)| *log).collect::<Vec<_>>())
             };
             let ratio = |n: usize| {
                 let state = states[n]?;
-                Some((state, log(n, b)? - of_a[n].or_else(|| usual(state))?))
+                let both_ran = [a, b].iter().all(|k| life.blocks[n].log(*k).is_some());
+                let is_in = both_ran && (of_a[n].is_some() || of_b[n].is_some());
+                let or_usual = |logs: &[Option<f64>]| logs[n].or_else(|| usual(logs, state));
+                Some((state, or_usual(&of_b).filter(|_| is_in)? - or_usual(&of_a)?))
             };
             blocks.map(ratio).collect()
         };

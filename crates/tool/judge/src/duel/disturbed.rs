@@ -6,10 +6,10 @@
 //! depends on the slices of others, which were frozen while it ran. So a contender cannot be rid of a slice
 //! of its own, and what only one of them shows is never left out.
 //!
-//! A contender whose unusual slices are followed by unusual ones of others more often than those of the
-//! others, e.g. because it leaves work to somebody else, is a *suspect*. If one of a pair is a suspect, a slice
-//! of either is left out only if it came right after an unusual one of the other. So the suspect cannot be rid
-//! of slices, what it does to the other counts on neither side, and what the machine does counts on both.
+//! A contender after which slices of others are unusual more often than after anybody else, e.g. because it leaves
+//! work to somebody, is a *suspect*. If one of a pair is a suspect, what is left out is each slice right after one of
+//! the suspect, and that of the suspect right after an unusual one of the other. So the suspect cannot be rid of
+//! slices, what it does to the other counts on neither side, and what the machine does counts on both.
 
 use super::{
     field::{Block, Field, Life},
@@ -40,17 +40,27 @@ struct Ran {
     is_unusual: bool,
 }
 
-/// The contenders of the unusual slices right before and right after a slice.
+/// What ran right before and right after a slice.
 #[derive(Clone, Copy, Debug, Default)]
 struct Neighbours {
+    /// The contender right before it, if it was another one.
     before: Option<usize>,
-    after: Option<usize>,
+    /// Whether that slice was unusual.
+    after_unusual: bool,
+    /// Whether the slice right after it was an unusual one of another contender.
+    before_unusual: bool,
 }
 
-/// The slices beside unusual ones.
+impl Neighbours {
+    fn is_beside_unusual(self) -> bool {
+        self.after_unusual || self.before_unusual
+    }
+}
+
+/// The slices, and what ran beside them.
 #[derive(Clone, Debug)]
 pub(super) struct Disturbed {
-    /// Those that have an unusual neighbour of another contender, by life, block and contender.
+    /// By life, block and contender.
     slices: Vec<Vec<BTreeMap<usize, Neighbours>>>,
     /// Whether each contender is a suspect.
     pub suspects: Vec<bool>,
@@ -60,8 +70,11 @@ impl Disturbed {
     /// Whether the slice of contender `k` is left out where these two are compared.
     pub fn is_out(&self, (life, block): (usize, usize), k: usize, pair: [usize; 2]) -> bool {
         self.slices[life][block].get(&k).is_some_and(|beside| {
-            let is_suspect = pair.iter().any(|of| self.suspects[*of]);
-            !is_suspect || beside.before.is_some_and(|before| pair.contains(&before))
+            if !pair.iter().any(|of| self.suspects[*of]) {
+                return beside.is_beside_unusual();
+            }
+            let before = beside.before.filter(|before| pair.contains(before));
+            before.is_some_and(|before| self.suspects[before] || beside.after_unusual)
         })
     }
 
@@ -69,7 +82,7 @@ impl Disturbed {
     pub fn count(&self, counts: impl Fn(usize, usize) -> bool) -> u32 {
         let blocks = |(life, blocks): (usize, &Vec<BTreeMap<usize, Neighbours>>)| {
             let counted = blocks.iter().enumerate().filter(|(block, _)| counts(life, *block));
-            counted.map(|(_, slices)| slices.len() as u32).sum::<u32>()
+            counted.map(|(_, slices)| beside_unusual(slices) as u32).sum::<u32>()
         };
         self.slices.iter().enumerate().map(blocks).sum()
     }
@@ -82,7 +95,7 @@ pub(super) fn disturbed(field: &Field, of: &BlockStates) -> Disturbed {
     let keeps_most = |(life, out): (&Life, &Vec<BTreeMap<usize, Neighbours>>)| {
         let ran =
             |block: &Block| (0..field.contenders()).filter(|k| block.log(*k).is_some()).count();
-        2 * out.iter().map(BTreeMap::len).sum::<usize>() <= life.blocks.iter().map(ran).sum()
+        2 * out.iter().map(beside_unusual).sum::<usize>() <= life.blocks.iter().map(ran).sum()
     };
     let kept = field.lives.iter().zip(&found.slices).filter(|life| keeps_most(*life)).count();
     match kept < FEW_LIVES.min(field.lives.len()) {
@@ -112,34 +125,41 @@ fn find(field: &Field, of: &BlockStates, usual: &Usual) -> Disturbed {
         let mut beside = vec![BTreeMap::<usize, Neighbours>::new(); life.blocks.len()];
         for pair in slices.windows(2).filter(|pair| pair[0].contender != pair[1].contender) {
             let [one, other] = [pair[0], pair[1]];
-            if one.is_unusual {
-                beside[other.block].entry(other.contender).or_default().before =
-                    Some(one.contender);
-            }
-            if other.is_unusual {
-                beside[one.block].entry(one.contender).or_default().after = Some(other.contender);
-            }
+            let after = beside[other.block].entry(other.contender).or_default();
+            (after.before, after.after_unusual) = (Some(one.contender), one.is_unusual);
+            beside[one.block].entry(one.contender).or_default().before_unusual = other.is_unusual;
         }
         beside
     };
     Disturbed { slices: field.lives.iter().zip(&lives).map(of_life).collect(), suspects }
 }
 
-/// Marks contenders that had unusual slices before an unusual one of another more often than the others had,
-/// by Fisher's exact test.
+/// Number of slices with unusual neighbours.
+fn beside_unusual(slices: &BTreeMap<usize, Neighbours>) -> usize {
+    slices.values().filter(|beside| beside.is_beside_unusual()).count()
+}
+
+/// Marks contenders after which slices of others were unusual more often than after others, by Fisher's exact test.
+/// Their orders are balanced, so a contender that is unusual by itself is so after each of them.
 fn suspects(lives: &[Vec<Ran>], contenders: usize) -> Vec<bool> {
-    let mut each = vec![(0, 0); contenders];
-    for slices in lives {
-        for (nth, slice) in slices.iter().enumerate() {
-            let is_other = |next: &&Ran| next.is_unusual && next.contender != slice.contender;
-            let drags = slice.is_unusual && slices.get(nth + 1).filter(is_other).is_some();
-            each[slice.contender].0 += usize::from(drags);
-            each[slice.contender].1 += 1;
-        }
+    let mut followed = vec![vec![(0, 0); contenders]; contenders];
+    for pair in lives.iter().flat_map(|slices| slices.windows(2)) {
+        let (unusual, all) = &mut followed[pair[0].contender][pair[1].contender];
+        *unusual += usize::from(pair[1].is_unusual);
+        *all += 1;
     }
-    let (drags, slices) = each.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-    let others = |own: &(usize, usize)| (drags - own.0, slices - own.1);
-    each.iter().map(|own| fisher_exact(*own, others(own)).is_some_and(|p| p < SUSPECT)).collect()
+    let is_suspect = |who: usize| {
+        // Of the slices of others.
+        let after = |is_own: bool| {
+            let rows =
+                followed.iter().enumerate().filter(move |(before, _)| (*before == who) == is_own);
+            let cells = rows.flat_map(|(_, row)| row.iter().enumerate());
+            let others = cells.filter(|(of, _)| *of != who);
+            others.fold((0, 0), |sum, (_, one)| (sum.0 + one.0, sum.1 + one.1))
+        };
+        fisher_exact(after(true), after(false)).is_some_and(|p| p < SUSPECT)
+    };
+    (0..contenders).map(is_suspect).collect()
 }
 
 /// Medians by life, and how far from them a slice is still usual: 5%, and [`UNUSUAL`] standard deviations.

@@ -196,11 +196,42 @@ fn what_one_contender_shows_alone_is_never_left_out() {
     }
 }
 
+/// How often, of `RACES` races of the baseline and `percore` alone, the interval had this ratio. Each slice of one
+/// is then beside slices of the other.
+fn covered_of_two(duel: Duel, truth: f64) -> usize {
+    let two = ["epoll", "percore"];
+    let truths: Vec<_> = field().into_iter().filter(|one| two.contains(&one.name)).collect();
+    let asked = Asked { twin_of: None, ..in_duels(&two, duel.lives, &[LOAD]) };
+    let ratio = |seed: u32| {
+        let rounds = duels(&truths, duel, 1_000 + u64::from(seed));
+        cell(&judge(&asked, &rounds), "percore").ratio_to_baseline.unwrap()
+    };
+    (0..RACES).map(ratio).filter(|one| one.low <= truth && truth <= one.high).count()
+}
+
+#[test]
+fn what_the_baseline_shows_alone_is_never_left_out() {
+    let duel = Duel { blocks: 20, own: Some("epoll"), ..DUEL };
+    let truth = HALF_MORE.powf(-0.1);
+    let (covered, half) = covered(duel, "percore", truth);
+    let of_two = covered_of_two(duel, truth);
+    assert!(covered >= AT_LEAST && of_two >= AT_LEAST as usize, "{covered}, ±{half}; {of_two}");
+}
+
 #[test]
 fn a_contender_that_disturbs_the_next_one_keeps_its_expensive_slices() {
     let duel = Duel { blocks: 20, own: Some("node"), drags: true, ..DUEL };
     let (covered, half) = covered(duel, "node", with_own_mode());
     assert!(covered >= AT_LEAST, "{covered}, ±{half}");
+}
+
+#[test]
+fn a_contender_that_disturbs_the_next_one_at_no_cost_for_itself_gains_nothing() {
+    let duel = |who| Duel { blocks: 20, litters: Some(who), ..DUEL };
+    let (covered, half) = covered(duel("node"), "node", 1.72);
+    let of_two = ["epoll", "percore"].map(|who| covered_of_two(duel(who), 1.0));
+    assert!(covered >= AT_LEAST, "{covered}, ±{half}");
+    assert!(of_two.iter().all(|covered| *covered >= AT_LEAST as usize), "{of_two:?}");
 }
 
 #[test]

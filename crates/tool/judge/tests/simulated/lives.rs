@@ -1,7 +1,7 @@
 //! Simulated duels: contenders with known true costs, alive together on a machine with two states.
 
 use super::{LOAD, Machine, QUIET, Truth, asked, normal, rounds};
-use rand::{Rng, SeedableRng, rngs::SmallRng};
+use rand::{Rng, SeedableRng, rngs::SmallRng, seq::SliceRandom};
 use regatta_record::{Asked, Life, LoadShape, Round, Schedule, Slice, WholeLife};
 use std::collections::HashSet;
 
@@ -23,6 +23,8 @@ pub struct Duel {
     pub own: Option<&'static str>,
     /// Whether it then also disturbs the contender after it.
     pub drags: bool,
+    /// A contender that disturbs the one after it in every tenth block, at no cost for itself.
+    pub litters: Option<&'static str>,
     /// A contender that varies ten times as much from life to life as the others.
     pub wild: Option<&'static str>,
 }
@@ -36,6 +38,7 @@ pub const DUEL: Duel = Duel {
     disturbed: 0.0,
     own: None,
     drags: false,
+    litters: None,
     wild: None,
 };
 
@@ -46,28 +49,43 @@ pub const HALF_MORE: f64 = 1.5;
 fn disturbed(contenders: &[Truth], duel: &Duel, first: u32) -> HashSet<(u32, u32)> {
     let mut random = SmallRng::seed_from_u64(u64::from(first));
     let k = contenders.len() as u32;
-    let own = contenders.iter().position(|truth| Some(truth.name) == duel.own).map(|n| n as u32);
+    let place = |name: Option<&str>| contenders.iter().position(|truth| Some(truth.name) == name);
+    let (own, litters) = (place(duel.own).filter(|_| duel.drags), place(duel.litters));
+    let who =
+        |at: u32| positions((first, at / k), k).iter().position(|place| *place == at % k).unwrap();
     let mut all = HashSet::new();
     for at in k..(duel.blocks + 1) * k {
         let begins = duel.disturbed > 0.0 && random.random_bool(duel.disturbed);
-        let drags = duel.drags
-            && own.is_some_and(|own| {
-                is_own(own, first + at / k) && at % k == position(own, at / k, k)
-            });
+        let is_bad =
+            |whose: Option<usize>| whose == Some(who(at)) && is_own(who(at) as u32, first + at / k);
+        let drags = is_bad(own) || is_bad(litters) && who(at + 1) != who(at);
         let slices = [(begins, at), (begins || drags, at + 1)];
         all.extend(slices.iter().filter(|(yes, _)| *yes).map(|(_, at)| (at / k, at % k)));
     }
     all
 }
 
-/// The place of a contender in a block. The last one of a block is not the first one of the next.
-fn position(who: u32, block: u32, contenders: u32) -> u32 {
-    (who + 2 * block) % contenders
+/// The place of each contender in a block of a life that begins with block `first`: a Williams design with shuffled
+/// names, in which each contender comes as often right after each other one.
+fn positions((first, block): (u32, u32), contenders: u32) -> Vec<u32> {
+    let k = contenders;
+    let mut names: Vec<u32> = (0..k).collect();
+    names.shuffle(&mut SmallRng::seed_from_u64(u64::from(first)));
+    let mut places = vec![0; k as usize];
+    for place in 0..k {
+        let zigzag = if place % 2 == 0 { k - place / 2 } else { place.div_ceil(2) };
+        let name = names[((zigzag + block) % k) as usize];
+        // With an odd number, every second design is in reverse.
+        let in_reverse = k % 2 == 1 && (block / k) % 2 == 1;
+        places[name as usize] = if in_reverse { k - 1 - place } else { place };
+    }
+    places
 }
 
-/// Whether a contender with costs of its own has them in this block.
+/// Whether a contender with costs of its own has them in this block: in one of each ten.
 fn is_own(who: u32, block: u32) -> bool {
-    (who + block).is_multiple_of(10)
+    let seed = u64::from(block / 10) * 1_000 + u64::from(who);
+    block % 10 == SmallRng::seed_from_u64(seed).random_range(0..10)
 }
 
 /// The increase of the cost of a contender in the second state: that of `node` is smaller.
@@ -97,7 +115,7 @@ pub fn duels(contenders: &[Truth], duel: Duel, seed: u64) -> Vec<Round> {
                             (first + block).checked_div(duel.state_lasts).unwrap_or(0) % 2 == 1;
                         let state = if is_slow { slope(truth.name) } else { 1.0 };
                         let noise = (duel.within * normal(&mut random)).exp();
-                        let position = position(who as u32, block, contenders.len() as u32);
+                        let position = positions((first, block), contenders.len() as u32)[who];
                         let is_disturbed = disturbed.contains(&(block, position));
                         let factor = if is_disturbed { HALF_MORE } else { 1.0 };
                         let has_own =
