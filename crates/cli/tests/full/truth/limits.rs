@@ -42,7 +42,7 @@ fn a_starved_load_is_the_limit() {
 fn a_starved_load_is_the_limit_in_a_race() {
     let Some(turn) = turn() else { return };
     let (rounds, window_ms) = (5, 500);
-    let _spinners = [turn.spinner(), turn.spinner()];
+    let _spinners = [turn.spinner_at(-20), turn.spinner_at(-20)];
     let (contenders, load, more) = (&[("epoll", "")], "connections = 64\nrate = 1000000", "");
     let race = Race { contenders, null: false, load, rounds, window_ms, seed: 11, more };
     let raced = race.run(&turn);

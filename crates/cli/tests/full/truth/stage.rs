@@ -61,8 +61,15 @@ impl Turn {
 
     /// Starts a process that only takes the CPU of the load. It is killed when dropped.
     pub fn spinner(&self) -> Spinner {
-        let mut command = Command::new("sh");
-        command.args(["-c", "while :; do :; done"]).stdin(Stdio::null());
+        self.spinner_at(0)
+    }
+
+    /// Starts a process that only takes the CPU of the load, in a session of this priority (sched(7), autogroup): that
+    /// of a race is -20, if it may, and others then take little from it. It is killed when dropped.
+    pub fn spinner_at(&self, priority: i32) -> Spinner {
+        let mut command = Command::new("setsid");
+        let spins = format!("echo {priority} >/proc/self/autogroup; while :; do :; done");
+        command.args(["sh", "-c", &spins]).stdin(Stdio::null()).stderr(Stdio::null());
         Spinner(on_cpu(self.load_cpu, || command.spawn().unwrap()))
     }
 }
