@@ -5,7 +5,10 @@ use super::{
     dismissal::Dismissal,
     history::{Asker, Position, Wanted},
     last_delivery::Sample,
-    message::{Change, Note, payload_of, write_broadcast, write_gap, write_kept, write_presence},
+    message::{
+        Change, Note, payload_of, write_broadcast, write_gap, write_kept, write_presence,
+        write_roster,
+    },
 };
 use regatta_engine::{Charge, Memory, Push, Wire};
 use regatta_proto::websocket::Frame;
@@ -43,6 +46,11 @@ enum Kind {
     Dismissal(Arc<Dismissal>),
     /// It says that messages are missing; to members of a room with a history, that this may be so.
     Gap,
+    /// The members of a room on all hubs at a broker: for those that have no list yet and whose numbers are below this one,
+    /// or for all.
+    List { below: usize, is_for_all: bool },
+    /// It asks the connection to the broker for the members of a room on all hubs. It has no frame.
+    AsksForMembers,
     /// It asks the connection to the broker for messages of a history. It has no frame.
     Question { wanted: Wanted, asker: Asker },
 }
@@ -113,6 +121,43 @@ impl Broadcast {
         write_gap(None, &mut plain);
         let frames = Frames { plain: plain.into(), kind: Kind::Gap, ..Frames::default() };
         Broadcast(Arc::new(frames))
+    }
+
+    /// Lists members of a room on all hubs. `of`: for members with a lower number that have no list yet, or for all.
+    pub(super) fn list(
+        names: &[Arc<str>],
+        members: usize,
+        of: (usize, bool),
+        memory: &Arc<Memory>,
+    ) -> Self {
+        let names: Vec<&str> = names.iter().map(|name| &**name).collect();
+        let mut plain = Vec::new();
+        write_roster(&names, members, &mut plain);
+        let kind = Kind::List { below: of.0, is_for_all: of.1 };
+        let frames = Frames { plain: plain.into(), kind, ..Frames::default() };
+        Broadcast(Arc::new(frames)).charged(memory)
+    }
+
+    /// Whether this is about the members of a room. `number`: that of a member, who has no list yet if it `waits`. Returns
+    /// `Some` with whether it is for this member.
+    pub(super) fn of_presence(&self, number: usize, waits: bool) -> Option<bool> {
+        match self.0.kind {
+            Kind::Note(_) => Some(!waits),
+            Kind::List { below, is_for_all } => {
+                Some(if waits { number < below } else { is_for_all })
+            }
+            _ => None,
+        }
+    }
+
+    /// Asks the connection to the broker for the members of a room on all hubs.
+    pub(super) fn ask_for_members() -> Self {
+        Broadcast(Arc::new(Frames { kind: Kind::AsksForMembers, ..Frames::default() }))
+    }
+
+    /// Whether it asks for the members of a room on all hubs.
+    pub(super) fn asks_for_members(&self) -> bool {
+        matches!(self.0.kind, Kind::AsksForMembers)
     }
 
     /// Whether it says that messages are missing.

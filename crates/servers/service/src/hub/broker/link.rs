@@ -17,6 +17,7 @@ use super::{
     moves::Moves,
     newest::Newest,
     partition::Channels,
+    presence::Desk,
     queue::Queue,
     sent::{Inconsistent, SILENCE, Sent},
     settings::Broker,
@@ -62,6 +63,8 @@ pub(super) struct Link {
     flushes_at: Option<Instant>,
     /// The histories, and the commands that are not answered.
     keeper: Keeper,
+    /// What this hub knows of the members of others, if its own are notified.
+    presence: Option<Box<Desk>>,
     /// Since when it is up.
     up_at: Instant,
     /// The addresses that are tried.
@@ -107,8 +110,13 @@ type Why = String;
 impl Link {
     /// Creates one that connects at its first [tick](Uplink::tick).
     pub(super) fn new(broker: Arc<Broker>, live: Arc<Live>, census: Arc<Census>) -> Link {
+        let mut channels = Channels::new(&broker.start(), broker.node, broker.is_in_cluster);
+        let presence = live.current().has_presence().then(|| {
+            let (publish, channel) = (channels.publish, channels.with_presence(&broker.start()));
+            Box::new(Desk::new(&broker, &live, &census, (publish, channel)))
+        });
         Link {
-            channels: Channels::new(&broker.start(), broker.node, broker.is_in_cluster),
+            channels,
             random: broker.node | 1,
             keeper: Keeper::new(Arc::clone(&broker), Arc::clone(&live), census),
             broker,
@@ -119,6 +127,7 @@ impl Link {
             queue: Queue::default(),
             window: Window::default(),
             flushes_at: None,
+            presence,
             up_at: Instant::now(),
             attempt: Attempt::default(),
             moves: Moves::default(),
@@ -148,6 +157,9 @@ impl Link {
         }
         (self.window, self.flushes_at) = (Window::default(), None);
         self.keeper.lose(turn);
+        if let Some(presence) = &mut self.presence {
+            presence.lose(turn);
+        }
         self.broker.health.set_busy(false);
         self.input = Input::default();
         if was_up {
@@ -223,6 +235,9 @@ impl Link {
             self.moves.announces(self.sent.next());
             self.note(Note::Moved, turn);
         }
+        if let Some(presence) = &mut self.presence {
+            presence.is_up(turn.now.instant);
+        }
         self.keeper.is_up(turn);
     }
 
@@ -269,7 +284,7 @@ impl Link {
             (_, Heard::Message { .. }) => Ok(()),
             (State::Subscribing(until, before), Heard::Subscribed) => {
                 self.state = State::Subscribing(until, before + 1);
-                if before + 1 == Channels::COUNT {
+                if before + 1 == self.channels.count() {
                     self.state = State::Proving(until);
                     self.beat(turn);
                 }
@@ -285,6 +300,12 @@ impl Link {
                     None => Err("it answers what was not asked".to_owned()),
                     Some(Asked::Role) => greeted(reply, self.broker.is_in_cluster),
                     Some(Asked::Publish(room)) => self.answered(reply, room.as_ref(), turn),
+                    Some(Asked::Presence(question)) => {
+                        if let Some(presence) = &mut self.presence {
+                            presence.answered(question, reply, turn);
+                        }
+                        Ok(())
+                    }
                     Some(asked) => {
                         self.keeper.answered(asked, reply, turn);
                         Ok(())
@@ -347,6 +368,12 @@ impl Link {
                 State::Up(_) => {}
                 _ => self.is_up(turn),
             }
+            return Ok(());
+        }
+        if let Some(presence) = &mut self.presence
+            && presence.is_channel(channel)
+        {
+            presence.hears(payload, turn);
             return Ok(());
         }
         self.broker.health.received.add(1);
@@ -428,6 +455,15 @@ impl Link {
         }
     }
 
+    /// A backend asks for the members of a room on all hubs.
+    fn asked_for_members(&mut self, room: &RoomName, ticket: Ticket, turn: &mut Turn<'_>) {
+        match &mut self.presence {
+            Some(presence) => presence.ask(room, ticket, turn),
+            None => turn.acts.push(UplinkAct::Done(ticket, RemoteOutcome::NotSent)),
+        }
+        self.flush(turn);
+    }
+
     /// Whether a message may be sent now.
     fn has_room(&self, turn: &Turn<'_>) -> bool {
         self.sent.len() < self.window.most() && turn.pending.max(turn.out.len()) < MOST_PENDING
@@ -438,8 +474,13 @@ impl Link {
         if !matches!(self.state, State::Up(_)) {
             return;
         }
-        // Before messages, because these would leave no room for questions.
-        self.keeper.flush(turn);
+        // Before messages, because these would leave no room for questions. Presence leaves some for the histories.
+        let Link { presence, keeper, .. } = self;
+        if let Some(presence) = presence {
+            let asks = |question| keeper.asks(Asked::Presence(question));
+            presence.flush(MOST_PENDING / 2, turn, asks);
+        }
+        keeper.flush(turn);
         while self.has_room(turn)
             && let Some(waiting) = self.queue.take()
         {
@@ -518,6 +559,9 @@ impl Uplink<Broadcast> for Link {
     }
 
     fn send(&mut self, room: &RoomName, push: &Broadcast, ticket: Ticket, turn: &mut Turn<'_>) {
+        if push.asks_for_members() {
+            return self.asked_for_members(room, ticket, turn);
+        }
         if push.asked().is_some() {
             self.keeper.asked_for(room, push, ticket, turn);
             if self.keeper.is_held() {
@@ -538,6 +582,24 @@ impl Uplink<Broadcast> for Link {
     }
 
     fn due(&self) -> Option<Instant> {
+        let of_presence = self.presence.as_ref().map(|presence| presence.due());
+        self.must_act_at().into_iter().chain(of_presence).min()
+    }
+
+    fn tick(&mut self, turn: &mut Turn<'_>) {
+        if let Some(presence) = &mut self.presence
+            && presence.due() <= turn.now.instant
+        {
+            presence.tick(turn);
+            self.flush(turn);
+        }
+        self.acts(turn);
+    }
+}
+
+impl Link {
+    /// The deadline of the connection.
+    pub(super) fn must_act_at(&self) -> Option<Instant> {
         match self.state {
             State::Down(at)
             | State::Connecting(at)
@@ -551,7 +613,8 @@ impl Uplink<Broadcast> for Link {
         }
     }
 
-    fn tick(&mut self, turn: &mut Turn<'_>) {
+    /// Does what is due for the connection.
+    fn acts(&mut self, turn: &mut Turn<'_>) {
         let now = turn.now.instant;
         match self.state {
             State::Down(at) if at <= now => self.connect(turn),

@@ -1,0 +1,474 @@
+//! The presence of a hub at a broker, as a state machine without sockets and clocks. What it does is in three parts: this
+//! one has the members of this node, `hearing` those of the others, and `living` which nodes live.
+
+use super::{
+    note::{Changed, Note},
+    room::{Notice, Room},
+    state::State,
+};
+use regatta_engine::{RoomName, Ticket};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    mem,
+    time::{Duration, Instant},
+};
+
+/// How often changes are looked for. So a room is written at most 10 times in a second.
+pub const COALESCED: Duration = Duration::from_millis(100);
+/// How long a new member waits for its list, if the members of other nodes are not known.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How often all rooms are written again, so that they do not expire.
+const ROUND: Duration = Duration::from_secs(300);
+/// How soon everything is sent again after the broker has refused something.
+const RETRY: Duration = Duration::from_secs(6);
+/// Maximum number of reads that are not answered.
+const MOST_READS: usize = 16;
+/// Maximum number of questions of backends that wait.
+const MOST_ASKERS: usize = 1_000;
+
+/// A planted mistake.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    None,
+    /// Nodes whose liveness key is gone are taken for living ones.
+    KeepsDead,
+    /// A note that comes again is applied again.
+    AppliesTwice,
+    /// A change is not sent if the one before it was sent within 100 ms.
+    LosesLast,
+    /// After a connection the rooms are not sent anew.
+    NotAnew,
+    /// What was read replaces what is newer.
+    StaleRead,
+}
+
+/// What the broker is asked to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Makes the liveness key of this life of the node.
+    Begin { life: u64 },
+    /// Prolongs it, if it is there.
+    Keep { life: u64 },
+    /// Which of these lives of nodes last.
+    Check(Vec<(u64, u64)>),
+    /// Stores the members of this node.
+    Write(Box<Write>),
+    /// For all nodes.
+    Publish(String),
+    /// The members of all nodes in a room. The stamp is for the answer.
+    Read { room: RoomName, stamp: u64 },
+    /// Those of one node.
+    ReadOf { room: RoomName, node: u64, life: u64, stamp: u64 },
+    /// Removes what a life of a node that has ended has stored.
+    Remove { room: RoomName, node: u64, life: u64 },
+}
+
+/// The members of this node in a room, for the other ones.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Write {
+    pub room: RoomName,
+    pub life: u64,
+    /// What is stored; `None`: nothing is.
+    pub value: Option<String>,
+    /// What is stored must last longer.
+    pub prolongs: bool,
+    /// Is published after that.
+    pub note: String,
+}
+
+/// Whether this node lives for the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Own {
+    /// Nobody knows, or the answer has not come.
+    Asked,
+    Lives,
+    /// The broker has refused it.
+    Refused,
+}
+
+/// Another node.
+#[derive(Debug)]
+pub(super) struct Peer {
+    /// Its newest life.
+    pub life: u64,
+    /// The number of its newest note, if one has come.
+    pub number: Option<u64>,
+    /// It is known to live.
+    pub lives: bool,
+    /// When this life was first heard of.
+    pub since: Instant,
+}
+
+/// The presence of a hub at a broker.
+#[derive(Debug)]
+pub struct Machine {
+    /// A number that no other node has.
+    pub(super) node: u64,
+    /// How often this node has begun to live for the others.
+    pub(super) life: u64,
+    pub(super) own: Own,
+    /// The number of the last note.
+    pub(super) notes: u64,
+    pub(super) rooms: BTreeMap<RoomName, Room>,
+    pub(super) peers: BTreeMap<u64, Peer>,
+    /// The connection is up since then.
+    pub(super) up_at: Option<Instant>,
+    /// Orders what is sent and heard.
+    pub(super) clock: u64,
+    pub(super) urgent: VecDeque<Command>,
+    writes: VecDeque<RoomName>,
+    pub(super) removals: VecDeque<Command>,
+    /// Of all nodes, or of one.
+    pub(super) reads: BTreeSet<(RoomName, Option<u64>)>,
+    /// How many are not answered.
+    reading: usize,
+    /// Rooms whose new members or backends wait until the members of all nodes are known.
+    waiting: BTreeSet<RoomName>,
+    /// Nodes whose members were not found, but may be soon.
+    pub(super) suspects: BTreeSet<(RoomName, u64)>,
+    notices: Vec<(RoomName, Notice)>,
+    answered: Vec<(Ticket, Option<RoomName>)>,
+    ticks_at: Instant,
+    pub(super) refreshes_at: Instant,
+    pub(super) checks_at: Instant,
+    round_at: Instant,
+    /// The broker has refused something, and it is tried again from then on.
+    pub(super) retries_at: Option<Instant>,
+    /// What no hub has sent, and what came again.
+    pub(super) ignored: usize,
+    pub(super) repeated: usize,
+    #[cfg(test)]
+    pub(super) fault: Fault,
+}
+
+impl Machine {
+    /// A node without members and without a connection.
+    pub fn new(node: u64, now: Instant) -> Machine {
+        Machine {
+            node,
+            life: 0,
+            own: Own::Asked,
+            notes: 0,
+            rooms: BTreeMap::new(),
+            peers: BTreeMap::new(),
+            up_at: None,
+            clock: 0,
+            urgent: VecDeque::new(),
+            writes: VecDeque::new(),
+            removals: VecDeque::new(),
+            reads: BTreeSet::new(),
+            reading: 0,
+            waiting: BTreeSet::new(),
+            suspects: BTreeSet::new(),
+            notices: Vec::new(),
+            answered: Vec::new(),
+            ticks_at: now,
+            refreshes_at: now,
+            checks_at: now,
+            round_at: now,
+            retries_at: None,
+            ignored: 0,
+            repeated: 0,
+            #[cfg(test)]
+            fault: Fault::None,
+        }
+    }
+
+    // ---- what comes out ----
+
+    /// What members get, in this order.
+    pub fn take_notices(&mut self) -> Vec<(RoomName, Notice)> {
+        mem::take(&mut self.notices)
+    }
+
+    /// Backends that have waited, and the room whose members are known on all nodes; `None`: they are not.
+    pub fn take_answered(&mut self) -> Vec<(Ticket, Option<RoomName>)> {
+        mem::take(&mut self.answered)
+    }
+
+    /// How much was ignored, and how much came again, since the last call.
+    pub fn take_counts(&mut self) -> [usize; 2] {
+        [mem::take(&mut self.ignored), mem::take(&mut self.repeated)]
+    }
+
+    /// When [`Machine::tick`] must be called.
+    pub fn due(&self) -> Instant {
+        self.ticks_at
+    }
+
+    /// Whether [`Machine::next_command`] may return one before the next tick.
+    pub fn has_commands(&self) -> bool {
+        let may_read = !self.reads.is_empty() && self.reading < MOST_READS;
+        let may_write = !self.writes.is_empty() || !self.removals.is_empty();
+        !self.urgent.is_empty() || may_read || may_write && self.own == Own::Lives
+    }
+
+    /// The next command for the broker.
+    pub fn next_command(&mut self, now: Instant) -> Option<Command> {
+        self.up_at?;
+        if let Some(command) = self.urgent.pop_front() {
+            return Some(command);
+        }
+        if self.own == Own::Lives
+            && let Some(command) = self.next_write(now).or_else(|| self.removals.pop_front())
+        {
+            return Some(command);
+        }
+        self.next_read()
+    }
+
+    fn next_write(&mut self, now: Instant) -> Option<Command> {
+        for _ in 0..self.writes.len() {
+            let name = self.writes.pop_front()?;
+            let Some(room) = self.rooms.get_mut(&name) else { continue };
+            if room.written_at.is_some_and(|at| now < at + COALESCED) {
+                #[cfg(test)]
+                if self.fault == Fault::LosesLast {
+                    room.is_queued = false;
+                    continue;
+                }
+                self.writes.push_back(name);
+                continue;
+            }
+            room.is_queued = false;
+            let write = self.write(&name, now);
+            self.forget_if_idle(&name);
+            if write.is_some() {
+                return write;
+            }
+        }
+        None
+    }
+
+    fn write(&mut self, name: &RoomName, now: Instant) -> Option<Command> {
+        let Machine { node, life, notes, rooms, .. } = self;
+        let room = rooms.get_mut(name)?;
+        let is_anew = mem::take(&mut room.is_anew);
+        let has_members = room.local.count > 0;
+        if !(room.is_changed || is_anew) || !(has_members || room.is_stored) {
+            return None;
+        }
+        *notes += 1;
+        let change = if mem::take(&mut room.is_changed) {
+            room.local.version = *notes;
+            Changed::new(name.as_str(), &room.announced, &room.local)
+        } else {
+            Changed::unread(name.as_str(), &room.local)
+        };
+        let (node, life) = (*node, *life);
+        let note = Note { node, life, number: *notes, change: Some(change) }.to_json();
+        let prolongs = is_anew || room.written_at.is_none();
+        (room.is_stored, room.written_at) = (has_members, Some(now));
+        room.announced = room.local.clone();
+        let value = has_members.then(|| room.local.to_json());
+        Some(Command::Write(Box::new(Write { room: name.clone(), life, value, prolongs, note })))
+    }
+
+    fn next_read(&mut self) -> Option<Command> {
+        while self.reading < MOST_READS
+            && let Some((room, of)) = self.reads.pop_first()
+        {
+            if !self.rooms.get(&room).is_some_and(Room::has_interest) {
+                continue;
+            }
+            self.clock += 1;
+            let stamp = self.clock;
+            let command = match of {
+                None => Command::Read { room, stamp },
+                Some(node) => match self.peers.get(&node) {
+                    Some(Peer { life, .. }) => Command::ReadOf { room, node, life: *life, stamp },
+                    None => continue,
+                },
+            };
+            self.reading += 1;
+            return Some(command);
+        }
+        None
+    }
+
+    /// A read was answered, or refused.
+    pub(super) fn has_read(&mut self) {
+        self.reading = self.reading.saturating_sub(1);
+    }
+
+    // ---- the connection ----
+
+    /// The connection is up.
+    pub fn is_up(&mut self, now: Instant) {
+        self.up_at = Some(now);
+        self.waits_for_nobody();
+        self.begins_with_connection(now);
+        let rooms = self.rooms.iter_mut().filter(|(_, room)| room.has_interest());
+        for (name, room) in rooms {
+            room.is_read = false;
+            self.reads.insert((name.clone(), None));
+        }
+    }
+
+    /// The connection is lost, with all that is not answered.
+    pub fn lose(&mut self) {
+        self.up_at = None;
+        self.own = Own::Asked;
+        self.waits_for_nobody();
+        for room in self.rooms.values_mut() {
+            let askers = mem::take(&mut room.askers);
+            self.answered.extend(askers.into_iter().map(|asker| (asker, None)));
+            // Another life begins with the next connection.
+            (room.is_stored, room.is_queued) = (false, false);
+        }
+        self.writes.clear();
+        self.rooms.retain(|_, room| !room.is_idle());
+    }
+
+    fn waits_for_nobody(&mut self) {
+        self.urgent.clear();
+        self.removals.clear();
+        self.reads.clear();
+        self.suspects.clear();
+        (self.reading, self.retries_at) = (0, None);
+    }
+
+    /// All rooms are sent again.
+    pub(super) fn writes_anew(&mut self, now: Instant) {
+        self.round_at = now + ROUND;
+        #[cfg(test)]
+        if self.fault == Fault::NotAnew {
+            return;
+        }
+        for (name, room) in &mut self.rooms {
+            room.is_anew = true;
+            if !mem::replace(&mut room.is_queued, true) {
+                self.writes.push_back(name.clone());
+            }
+        }
+    }
+
+    /// Time has passed.
+    pub fn tick(&mut self, now: Instant) {
+        self.ticks_at = now + COALESCED;
+        if self.up_at.is_some() && self.own == Own::Lives && self.round_at <= now {
+            self.writes_anew(now);
+        }
+        self.looks_who_lives(now);
+        self.settles(now);
+    }
+
+    // ---- the members of this node ----
+
+    /// The members of this node in a room may have changed.
+    pub fn changes(&mut self, name: &RoomName, mut state: State, now: Instant) {
+        if state.count == 0 && !self.rooms.contains_key(name) {
+            return;
+        }
+        let room = self.rooms.entry(name.clone()).or_default();
+        let had_interest = room.has_interest();
+        state.version = room.local.version;
+        let before = mem::replace(&mut room.local, state);
+        let notices = room.notices(&before, &room.local);
+        let has_new = |room: &Room| {
+            let local = &room.local;
+            local.listed.range(before.next..).next().is_some() || local.count > local.listed.len()
+        };
+        if room.local.count > 0 && has_new(room) {
+            room.list_until.get_or_insert(now + PATIENCE);
+            self.waiting.insert(name.clone());
+        }
+        room.is_changed = true;
+        // Otherwise all rooms are sent later.
+        if self.own == Own::Lives && !mem::replace(&mut room.is_queued, true) {
+            self.writes.push_back(name.clone());
+        }
+        self.notifies(name, notices);
+        self.interest(name, had_interest);
+        self.forget_if_idle(name);
+    }
+
+    /// The room has members or askers, or has none any longer.
+    fn interest(&mut self, name: &RoomName, had_interest: bool) {
+        let Some(room) = self.rooms.get_mut(name) else { return };
+        match (had_interest, room.has_interest()) {
+            (false, true) => {
+                room.foreign.clear();
+                room.is_read = false;
+                self.reads.insert((name.clone(), None));
+            }
+            (true, false) => {
+                room.foreign.clear();
+                (room.is_read, room.list_until) = (false, None);
+            }
+            _ => {}
+        }
+    }
+
+    fn forget_if_idle(&mut self, name: &RoomName) {
+        if self.rooms.get(name).is_some_and(|room| room.is_idle() && !room.is_queued) {
+            self.rooms.remove(name);
+        }
+    }
+
+    // ---- lists and answers ----
+
+    /// A backend asks for the members of a room on all nodes. The answer follows, see [`Machine::take_answered`].
+    pub fn ask(&mut self, name: &RoomName, asker: Ticket) {
+        let waiting = self.waiting.len();
+        if self.up_at.is_none() || waiting >= MOST_ASKERS && !self.waiting.contains(name) {
+            return self.answered.push((asker, None));
+        }
+        let room = self.rooms.entry(name.clone()).or_default();
+        if room.askers.len() >= MOST_ASKERS {
+            return self.answered.push((asker, None));
+        }
+        let had_interest = room.has_interest();
+        room.askers.push(asker);
+        self.interest(name, had_interest);
+        self.waiting.insert(name.clone());
+    }
+
+    /// Those who wait for the members of all nodes get what they wait for, where these are known.
+    pub fn settles(&mut self, now: Instant) {
+        let is_up = self.up_at.is_some();
+        for name in mem::take(&mut self.waiting) {
+            let Some(room) = self.rooms.get_mut(&name) else { continue };
+            let is_settled = room.is_settled();
+            let is_late = |until: Instant| !is_up || is_settled || until <= now;
+            if room.list_until.is_some_and(is_late) {
+                room.list_until = None;
+                self.notices.push((name.clone(), room.list(false)));
+            }
+            if room.list_until.is_some() || !is_settled && !room.askers.is_empty() {
+                self.waiting.insert(name);
+                continue;
+            }
+            let askers = mem::take(&mut room.askers);
+            self.answered.extend(askers.into_iter().map(|asker| (asker, Some(name.clone()))));
+        }
+    }
+
+    /// After answers were taken: forgets rooms that were only asked for.
+    pub fn tidy(&mut self, name: &RoomName) {
+        self.forget_if_idle(name);
+    }
+
+    /// Whether members of this room are notified, until it has none.
+    pub fn knows(&self, name: &RoomName) -> bool {
+        self.rooms.get(name).is_some_and(|room| room.local.count > 0)
+    }
+
+    /// The members of the other nodes in a room.
+    pub fn others(&self, name: &RoomName) -> impl Iterator<Item = (u64, &State)> {
+        self.rooms.get(name).into_iter().flat_map(Room::shown)
+    }
+
+    pub(super) fn notifies(&mut self, name: &RoomName, notices: Vec<Notice>) {
+        self.notices.extend(notices.into_iter().map(|notice| (name.clone(), notice)));
+    }
+
+    /// The broker has refused something.
+    pub fn refused(&mut self, now: Instant) {
+        if self.own == Own::Asked {
+            self.own = Own::Refused;
+        }
+        self.retries_at.get_or_insert(now + RETRY);
+    }
+}

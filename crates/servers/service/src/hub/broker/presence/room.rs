@@ -1,0 +1,119 @@
+//! A room with members of this node: its members on all nodes, as members were last notified of them.
+
+use super::state::{Event, State};
+use regatta_engine::Ticket;
+use std::{collections::BTreeMap, sync::Arc, time::Instant};
+
+/// Maximum number of names in a list of members.
+const NAMES: usize = 100;
+
+/// What all members of a room get.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// Somebody has joined or left, and then there are so many.
+    Event(Event, usize),
+    /// Some names, and how many members there are: for those members that have no list yet and whose numbers are below
+    /// this one, or for all.
+    List { below: usize, is_for_all: bool, names: Vec<Arc<str>>, count: usize },
+}
+
+/// The members of another node.
+#[derive(Debug)]
+pub(super) struct Foreign {
+    pub state: State,
+    /// The node lives, so members are notified of these.
+    pub is_shown: bool,
+    /// When it was last confirmed, in the order of what was sent and heard.
+    pub stamp: u64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Room {
+    pub local: State,
+    /// What other nodes were sent of it.
+    pub announced: State,
+    /// It is not the same.
+    pub is_changed: bool,
+    /// It is sent again although it is the same.
+    pub is_anew: bool,
+    /// It waits to be sent.
+    pub is_queued: bool,
+    /// Something of this node may be at the broker.
+    pub is_stored: bool,
+    pub written_at: Option<Instant>,
+    pub foreign: BTreeMap<u64, Foreign>,
+    /// The members of the other nodes were read on this connection.
+    pub is_read: bool,
+    /// New members wait for their list, until then at most.
+    pub list_until: Option<Instant>,
+    /// Backends that wait until the members of all nodes are known.
+    pub askers: Vec<Ticket>,
+}
+
+impl Room {
+    /// Whether the members of other nodes matter here.
+    pub fn has_interest(&self) -> bool {
+        self.local.count > 0 || !self.askers.is_empty()
+    }
+
+    /// Whether nothing is left to do.
+    pub fn is_idle(&self) -> bool {
+        !self.has_interest() && !self.is_stored
+    }
+
+    /// The members of the other nodes that live.
+    pub fn shown(&self) -> impl Iterator<Item = (u64, &State)> {
+        let shown = self.foreign.iter().filter(|(_, one)| one.is_shown);
+        shown.map(|(node, one)| (*node, &one.state))
+    }
+
+    /// The members of all nodes that live.
+    pub fn count(&self) -> usize {
+        self.local.count + self.shown().map(|(_, state)| state.count).sum::<usize>()
+    }
+
+    /// Whether the members of all nodes are known.
+    pub fn is_settled(&self) -> bool {
+        self.is_read && self.foreign.values().all(|one| one.is_shown)
+    }
+
+    /// The list for new members, or for all.
+    pub fn list(&self, is_for_all: bool) -> Notice {
+        let all =
+            self.local.listed.values().chain(self.shown().flat_map(|(_, one)| one.listed.values()));
+        let names = all.filter_map(|person| person.name.clone()).take(NAMES).collect();
+        Notice::List { below: self.local.next, is_for_all, names, count: self.count() }
+    }
+
+    /// What members get when some of the members have changed from one state to the other, and the room has this one
+    /// already.
+    pub fn notices(&self, before: &State, after: &State) -> Vec<Notice> {
+        let Some(events) = after.events_since(before) else { return vec![self.list(true)] };
+        let mut count = (self.count() + before.count - after.count) as i64;
+        let notice = |event: Event| {
+            count += event.change.step();
+            Notice::Event(event, count.max(0) as usize)
+        };
+        events.into_iter().map(notice).collect()
+    }
+
+    /// Replaces the members of a node; `None`: it has none. Returns what members get.
+    pub fn set(
+        &mut self,
+        node: u64,
+        state: Option<State>,
+        is_shown: bool,
+        stamp: u64,
+    ) -> Vec<Notice> {
+        let none = State::default();
+        let after = state.filter(|state| state.count > 0);
+        let new = after.clone().map(|state| Foreign { state, is_shown, stamp });
+        let before = match new {
+            Some(new) => self.foreign.insert(node, new),
+            None => self.foreign.remove(&node),
+        };
+        let before = before.filter(|one| one.is_shown).map(|one| one.state);
+        let after = after.filter(|_| is_shown);
+        self.notices(before.as_ref().unwrap_or(&none), after.as_ref().unwrap_or(&none))
+    }
+}
