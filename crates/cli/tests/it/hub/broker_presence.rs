@@ -12,7 +12,10 @@ use crate::{
     },
 };
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
 /// How soon everything is right after something has happened.
 const SOON: Duration = Duration::from_secs(15);
@@ -201,6 +204,56 @@ fn only_hubs_with_presence_use_keys_and_rights_for_it() {
     let _dave = join(&hubs[1].0, "dave");
     until("it is refused", || metric(hubs[1].1, "regatta_hub_broker_presence_refused_total") > 0);
     assert_eq!(metric(hubs[1].1, "regatta_hub_broker_up"), 1, "messages are not concerned");
+}
+
+#[test]
+fn what_the_broker_refuses_concerns_one_room_and_backends_do_not_wait() {
+    let broker = Node::start(&[]);
+    let mut client = broker.client();
+    let user = "ACL SETUSER hub on >secret resetchannels &regatta:* ~regatta:* -@all +hello +subscribe +publish \
+                +set +pexpire +mget +hset +hdel +hget +hgetall";
+    assert!(client.say(user).contains("OK"));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("password");
+    std::fs::write(&file, "secret").unwrap();
+    let more = ["--broker-user", "hub", "--broker-password-file", file.to_str().unwrap()];
+    let (_one_folder, one, operators) = with_api_and(&broker, &more);
+    let (_other_folder, other, _) = with_api_and(&broker, &more);
+    let _ann = join(&one, "ann");
+    until("both know", || count(&one) == 1 && count(&other) == 1);
+    let lives = || {
+        let reply = broker.client().say("KEYS regatta:alive:*");
+        let keys: BTreeSet<String> = reply.lines().map(str::to_owned).collect();
+        keys
+    };
+    let before = lives();
+    // Somebody else uses the key of a room.
+    assert!(client.say("SET regatta:blue:4:members x").contains("OK"));
+    let _bob = member_of(&one, "/ws/blue?name=bob");
+    until("it is refused", || metric(operators, "regatta_hub_broker_presence_refused_total") > 1);
+    let start = Instant::now();
+    let of_blue = call(&other, "presence_stats", &json!({"channel": "blue"}));
+    assert_eq!(of_blue["error"]["code"], 100, "{of_blue}");
+    assert!(start.elapsed() < Duration::from_millis(1_500), "{:?}", start.elapsed());
+    assert_eq!((count(&one), count(&other)), (json!(1), json!(1)));
+    client.say("DEL regatta:blue:4:members");
+    until("it is tried again", || {
+        call(&other, "presence_stats", &json!({"channel": "blue"}))["result"]["num_clients"] == 1
+    });
+    assert_eq!(lives(), before, "no hub has begun anew");
+    // A hub that has died, and one that may not ask which live.
+    other.signal("-KILL");
+    let _late = join(&one, "late");
+    client.say("ACL SETUSER hub -mget");
+    let (_third_folder, third, _) = with_api_and(&broker, &more);
+    client.say(
+        "HSET regatta:red:3:members 0000000000000009.1 \
+                {\"version\":1,\"count\":1,\"next\":1,\"members\":[]}",
+    );
+    let start = Instant::now();
+    let of_red = call(&third, "presence", &json!({"channel": "red"}));
+    assert_eq!(of_red["error"]["code"], 100, "{of_red}");
+    assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
 }
 
 /// What a member gets until it has a list, a position, and so many messages: that position, the count of members, and the

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 /// Why the members of a room are not known.
 const MEMBERS_UNKNOWN: &str =
-    "the members at other hubs are not known: the broker does not answer now";
+    "the members at other hubs are not known: the broker does not answer, or refuses it";
 /// Maximum number of messages of one request.
 const MOST_SENT: usize = 10_000;
 /// Why a backend gets no history.

@@ -162,7 +162,10 @@ impl World {
     pub fn passes(&mut self, millis: u32) {
         for _ in 0..millis {
             self.now.instant += MILLISECOND;
-            self.servers.iter_mut().for_each(|server| server.process.now += 1);
+            for server in &mut self.servers {
+                server.process.now += 1;
+                server.now = Some(self.now.instant);
+            }
             self.core.turn(self.now);
             if self.core.due().is_some_and(|due| due <= self.now.instant) {
                 self.core.tick(&());

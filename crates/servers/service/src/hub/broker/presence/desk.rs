@@ -39,7 +39,10 @@ pub enum Question {
     Check(Vec<(u64, u64)>),
     Read(RoomName, u64),
     ReadOf(RoomName, u64, (u64, u64)),
-    /// The answer says only whether the broker has done it.
+    /// Stores the members of this hub in a room, or removes them. The number is that of the write.
+    Store(RoomName, u64),
+    /// Follows that: prolongs the hash of the room, or publishes the change.
+    AfterStore(RoomName),
     Other,
 }
 
@@ -131,8 +134,7 @@ impl Desk {
 
     /// A backend asks for the members of a room on all hubs.
     pub fn ask(&mut self, room: &RoomName, ticket: Ticket, turn: &mut Turn<'_>) {
-        self.machine.ask(room, ticket);
-        self.machine.settles(turn.now.instant);
+        self.machine.ask(room, ticket, turn.now.instant);
         self.acts(turn);
     }
 
@@ -203,7 +205,10 @@ impl Desk {
                 asks(Question::Check(of));
             }
             Command::Write(write) => self.write(&write, out, asks),
-            Command::Publish(note) => self.publish(&note, out, asks),
+            Command::Publish(note) => {
+                self.publish(&note, out);
+                asks(Question::Other);
+            }
             Command::Read { room, stamp } => {
                 write_command([&b"HGETALL"[..], self.room_key(&room).as_bytes()], out);
                 asks(Question::Read(room, stamp));
@@ -227,24 +232,21 @@ impl Desk {
             Some(value) => {
                 let args = [&b"HSET"[..], key.as_bytes(), field.as_bytes(), value.as_bytes()];
                 write_command(args, out);
-                asks(Question::Other);
-                if write.prolongs {
-                    let expiry = EXPIRY.as_millis().to_string();
-                    write_command([&b"PEXPIRE"[..], key.as_bytes(), expiry.as_bytes()], out);
-                    asks(Question::Other);
-                }
             }
-            None => {
-                write_command([&b"HDEL"[..], key.as_bytes(), field.as_bytes()], out);
-                asks(Question::Other);
-            }
+            None => write_command([&b"HDEL"[..], key.as_bytes(), field.as_bytes()], out),
         }
-        self.publish(&write.note, out, asks);
+        asks(Question::Store(write.room.clone(), write.number));
+        if write.prolongs && write.value.is_some() {
+            let expiry = EXPIRY.as_millis().to_string();
+            write_command([&b"PEXPIRE"[..], key.as_bytes(), expiry.as_bytes()], out);
+            asks(Question::AfterStore(write.room.clone()));
+        }
+        self.publish(&write.note, out);
+        asks(Question::AfterStore(write.room.clone()));
     }
 
-    fn publish(&self, note: &str, out: &mut Vec<u8>, asks: &mut impl FnMut(Question)) {
+    fn publish(&self, note: &str, out: &mut Vec<u8>) {
         write_command([self.publish, self.channel.as_bytes(), note.as_bytes()], out);
-        asks(Question::Other);
     }
 
     /// The broker has answered.
@@ -254,10 +256,10 @@ impl Desk {
             self.machine.has_read();
         }
         match (question, reply) {
-            (_, Value::Error(text)) => self.refused(text, now),
+            (question, Value::Error(text)) => self.refused(&question, text, now),
             (Question::Begin(life), _) => self.machine.has_begun(life, now),
             (Question::Keep(life), Value::Integer(is_there)) => {
-                self.machine.is_kept(life, is_there == 1, now);
+                self.machine.is_kept(life, is_there == 1);
             }
             (Question::Check(of), Value::Elements(_, count, rest)) if count == of.len() => {
                 let all = elements(count, rest);
@@ -283,15 +285,28 @@ impl Desk {
             (Question::ReadOf(room, stamp, of), Value::Null) => {
                 self.machine.has_read_of((&room, stamp), of, None, now);
             }
-            (Question::Other, _) => {}
-            _ => self.refused(b"an answer of another kind", now),
+            (Question::Store(room, number), _) => self.machine.has_written(&room, number),
+            (Question::AfterStore(_) | Question::Other, _) => {}
+            (question, _) => self.refused(&question, b"an answer of another kind", now),
         }
         self.acts(turn);
     }
 
-    /// The broker has refused a command. It is tried again after a while.
-    fn refused(&mut self, text: &[u8], now: Instant) {
-        self.machine.refused(now);
+    /// The broker has refused a command.
+    fn refused(&mut self, question: &Question, text: &[u8], now: Instant) {
+        match question {
+            Question::Begin(life) | Question::Keep(life) => {
+                self.machine.life_is_refused(*life, now);
+            }
+            Question::Read(room, stamp) | Question::ReadOf(room, stamp, _) => {
+                self.machine.read_is_refused(room, *stamp, now);
+            }
+            Question::Store(room, _) | Question::AfterStore(room) => {
+                self.machine.is_refused(room, now);
+            }
+            // They are asked again soon; and what an ended life has stored counts no longer, also if it stays.
+            Question::Check(_) | Question::Other => {}
+        }
         self.broker.health.presence_refused.add(1);
         if !std::mem::replace(&mut self.has_noted, true) {
             let why = shown(text);

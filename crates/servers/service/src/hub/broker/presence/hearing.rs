@@ -2,6 +2,7 @@
 //! version, so it does not matter in which order these come.
 
 use super::{
+    living::REFRESH,
     machine::Machine,
     note::{Changed, Note},
     state::State,
@@ -46,21 +47,23 @@ impl Machine {
         if let Some(peer) = self.peers.get_mut(&note.node) {
             peer.number = Some(note.number);
         }
-        self.shows(note.node);
+        self.shows(note.node, now);
         if has_hole {
-            self.reads_all_of(note.node);
+            // Once for all nodes: after a connection, notes of each are missing. By then all have beaten.
+            self.missed = self.clock;
+            self.rereads_at.get_or_insert(now + REFRESH);
         }
         if let Some(change) = &note.change {
-            self.follows(note.node, change);
+            let name = RoomName::of(&change.room);
+            self.follows(note.node, &name, change);
+            self.settles(&name, now);
         }
-        self.settles(now);
     }
 
     /// The members of another node in a room have changed.
-    fn follows(&mut self, node: u64, change: &Changed<'_>) {
-        let name = RoomName::of(&change.room);
+    fn follows(&mut self, node: u64, name: &RoomName, change: &Changed<'_>) {
         let stamp = self.clock;
-        let Some(room) = self.rooms.get_mut(&name).filter(|room| room.has_interest()) else {
+        let Some(room) = self.rooms.get_mut(name).filter(|room| room.has_interest()) else {
             return;
         };
         let known = room.foreign.get(&node).map_or(0, |before| before.state.version);
@@ -79,10 +82,10 @@ impl Machine {
         match change.applied_to(before).filter(|_| is_next) {
             Some(after) => {
                 let notices = room.set(node, Some(after), true, stamp);
-                self.notifies(&name, notices);
+                self.notifies(name, notices);
             }
             None => {
-                self.reads.insert((name, Some(node)));
+                self.reads.insert((name.clone(), Some(node)));
             }
         }
     }
@@ -95,7 +98,8 @@ impl Machine {
         stored: &[(u64, u64, &[u8])],
         now: Instant,
     ) {
-        if !self.rooms.get(name).is_some_and(|room| room.has_interest()) {
+        // It is of no use if another one follows, or if the room was left meanwhile.
+        if self.rooms.get(name).is_none_or(|room| room.awaits != stamp) {
             return;
         }
         let mut newest: BTreeMap<u64, (u64, &[u8])> = BTreeMap::new();
@@ -116,7 +120,7 @@ impl Machine {
             self.stored(name, *node, value, stamp);
         }
         let Some(room) = self.rooms.get_mut(name) else { return };
-        room.is_read = true;
+        (room.read, room.awaits) = (Some(self.clock), 0);
         let found: BTreeSet<u64> = newest.keys().copied().collect();
         let missing: Vec<u64> =
             room.foreign.keys().filter(|node| !found.contains(node)).copied().collect();
@@ -124,7 +128,7 @@ impl Machine {
         if newest.keys().any(|node| self.peers.get(node).is_some_and(|peer| !peer.lives)) {
             self.checks();
         }
-        self.settles(now);
+        self.settles(name, now);
     }
 
     /// The answer to a read: what a life of a node has stored in a room; `None`: nothing.
@@ -150,7 +154,7 @@ impl Machine {
             Some(value) => self.stored(name, node, value, stamp),
             None => self.misses(name, node, stamp, now),
         }
-        self.settles(now);
+        self.settles(name, now);
     }
 
     /// A node has stored this.

@@ -4,7 +4,7 @@
 //! may lack what was stored or removed before, after a failover or a restart.
 
 use super::{
-    machine::{Command, Machine, Own, Peer},
+    machine::{Command, Machine, Own, Peer, pause},
     note::Note,
 };
 use regatta_engine::RoomName;
@@ -23,13 +23,8 @@ const GRACE: Duration = Duration::from_secs(5);
 const MOST_PEERS: usize = 256;
 
 impl Machine {
-    /// The connection is up. A new life begins, because the server may lack what was sent before.
-    pub(super) fn begins_with_connection(&mut self, now: Instant) {
-        (self.refreshes_at, self.checks_at) = (now + REFRESH, now + CHECK);
-        self.begins();
-    }
-
-    fn begins(&mut self) {
+    /// A new life begins.
+    pub(super) fn begins(&mut self) {
         self.life += 1;
         self.own = Own::Asked;
         self.urgent.push_back(Command::Begin { life: self.life });
@@ -38,21 +33,44 @@ impl Machine {
     /// The liveness key is made.
     pub fn has_begun(&mut self, life: u64, now: Instant) {
         if life == self.life {
-            (self.own, self.retries_at) = (Own::Lives, None);
+            self.own = Own::Lives;
+            self.refreshes_at = now + REFRESH;
             self.beats();
             self.writes_anew(now);
             // What earlier lives have stored is removed.
-            let rooms = self.rooms.iter().filter(|(_, room)| room.has_interest());
-            self.reads.extend(rooms.map(|(name, _)| (name.clone(), None)));
+            self.reads_before(self.ended);
         }
     }
 
     /// The liveness key is prolonged, or was gone.
-    pub fn is_kept(&mut self, life: u64, is_there: bool, now: Instant) {
-        let retries = self.retries_at.take_if(|at| *at <= now).is_some();
-        if life == self.life && (retries || !is_there) {
+    pub fn is_kept(&mut self, life: u64, is_there: bool) {
+        if life != self.life {
+            return;
+        }
+        if is_there {
+            self.refusals = 0;
+        } else {
+            self.ends();
             self.begins();
         }
+    }
+
+    fn ends(&mut self) {
+        self.clock += 1;
+        self.ended = self.clock;
+    }
+
+    /// The broker has refused to make the liveness key, or to prolong it. Then this life ends, and another one begins later.
+    pub fn life_is_refused(&mut self, life: u64, now: Instant) {
+        if life != self.life || self.own == Own::Refused {
+            return;
+        }
+        if self.own == Own::Lives {
+            self.ends();
+        }
+        self.own = Own::Refused;
+        self.begins_at = now + pause(&mut self.refusals);
+        self.reads_before(self.ended);
     }
 
     /// Publishes that this node lives.
@@ -67,16 +85,13 @@ impl Machine {
         if self.up_at.is_none() {
             return;
         }
-        if self.refreshes_at <= now {
+        if self.own == Own::Refused && self.begins_at <= now {
+            self.begins();
+        }
+        if self.own == Own::Lives && self.refreshes_at <= now {
             self.refreshes_at = now + REFRESH;
-            match self.own {
-                Own::Lives => {
-                    self.urgent.push_back(Command::Keep { life: self.life });
-                    self.beats();
-                }
-                Own::Refused => self.begins(),
-                Own::Asked => {}
-            }
+            self.urgent.push_back(Command::Keep { life: self.life });
+            self.beats();
         }
         if self.checks_at <= now {
             self.checks_at = now + CHECK;
@@ -119,12 +134,11 @@ impl Machine {
                 continue;
             };
             if *lasts {
-                self.shows(*node);
+                self.shows(*node, now);
             } else if !(peer.lives && is_fresh(peer, self.up_at, now)) {
-                self.dies(*node, *life);
+                self.dies(*node, *life, now);
             }
         }
-        self.settles(now);
     }
 
     /// A life is heard of. Returns false if it has ended, or if there are too many nodes.
@@ -145,18 +159,8 @@ impl Machine {
         self.peers.get(&node).is_some_and(|peer| peer.life == life)
     }
 
-    /// Reads the members of a node in all rooms.
-    pub(super) fn reads_all_of(&mut self, node: u64) {
-        for (name, _) in self.rooms.iter().filter(|(_, room)| room.has_interest()) {
-            let all = (name.clone(), None);
-            if !self.reads.contains(&all) {
-                self.reads.insert((all.0, Some(node)));
-            }
-        }
-    }
-
     /// A node lives: members are notified of its members.
-    pub(super) fn shows(&mut self, node: u64) {
+    pub(super) fn shows(&mut self, node: u64, now: Instant) {
         let Some(peer) = self.peers.get_mut(&node) else { return };
         if std::mem::replace(&mut peer.lives, true) {
             return;
@@ -168,11 +172,14 @@ impl Machine {
                 notices.push((name.clone(), room.set(node, Some(state), true, stamp)));
             }
         }
-        notices.into_iter().for_each(|(name, notices)| self.notifies(&name, notices));
+        for (name, notices) in notices {
+            self.notifies(&name, notices);
+            self.settles(&name, now);
+        }
     }
 
     /// A life has ended: its members have left.
-    fn dies(&mut self, node: u64, life: u64) {
+    fn dies(&mut self, node: u64, life: u64, now: Instant) {
         self.peers.remove(&node);
         let mut notices = Vec::new();
         for (name, room) in &mut self.rooms {
@@ -183,6 +190,7 @@ impl Machine {
         for (name, notices) in notices {
             self.removes(name.clone(), node, life);
             self.notifies(&name, notices);
+            self.settles(&name, now);
         }
     }
 

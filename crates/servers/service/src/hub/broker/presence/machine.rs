@@ -17,14 +17,20 @@ use std::{
 pub const COALESCED: Duration = Duration::from_millis(100);
 /// How long a new member waits for its list, if the members of other nodes are not known.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a backend waits until they are known.
+const ANSWERS: Duration = Duration::from_secs(2);
 /// How often all rooms are written again, so that they do not expire.
 const ROUND: Duration = Duration::from_secs(300);
-/// How soon everything is sent again after the broker has refused something.
+/// How soon it is tried again what the broker has refused. After each further time the pause is twice as long, up to 48 s.
 const RETRY: Duration = Duration::from_secs(6);
+/// How often it is tried to remove what is stored of a room without members.
+const MOST_REFUSALS: u32 = 8;
 /// Maximum number of reads that are not answered.
 const MOST_READS: usize = 16;
 /// Maximum number of questions of backends that wait.
-const MOST_ASKERS: usize = 1_000;
+const MOST_ASKERS: usize = 10_000;
+/// How many rooms whose time has come are looked at in a tick.
+const MOST_DUE: usize = 1_000;
 
 /// A planted mistake.
 #[cfg(test)]
@@ -69,6 +75,8 @@ pub enum Command {
 pub struct Write {
     pub room: RoomName,
     pub life: u64,
+    /// For the answer: the number of the note.
+    pub number: u64,
     /// What is stored; `None`: nothing is.
     pub value: Option<String>,
     /// What is stored must last longer.
@@ -123,8 +131,10 @@ pub struct Machine {
     pub(super) reads: BTreeSet<(RoomName, Option<u64>)>,
     /// How many are not answered.
     reading: usize,
-    /// Rooms whose new members or backends wait until the members of all nodes are known.
-    waiting: BTreeSet<RoomName>,
+    /// When the patience of members or backends ends, or something is tried again, and in which room.
+    deadlines: BTreeSet<(Instant, RoomName)>,
+    /// How many backends wait.
+    asking: usize,
     /// Nodes whose members were not found, but may be soon.
     pub(super) suspects: BTreeSet<(RoomName, u64)>,
     notices: Vec<(RoomName, Notice)>,
@@ -133,8 +143,17 @@ pub struct Machine {
     pub(super) refreshes_at: Instant,
     pub(super) checks_at: Instant,
     round_at: Instant,
-    /// The broker has refused something, and it is tried again from then on.
-    pub(super) retries_at: Option<Instant>,
+    /// How often in a row the broker has refused to let this node live, and when the next life begins.
+    pub(super) refusals: u32,
+    pub(super) begins_at: Instant,
+    /// When the last life has ended, in the order of what was sent and heard.
+    pub(super) ended: u64,
+    /// When notes of others were last found to be missing, in this order, and when rooms are read because of that.
+    pub(super) missed: u64,
+    pub(super) rereads_at: Option<Instant>,
+    /// How often the waiting of a room was looked at.
+    #[cfg(test)]
+    pub(super) looks: usize,
     /// What no hub has sent, and what came again.
     pub(super) ignored: usize,
     pub(super) repeated: usize,
@@ -159,7 +178,8 @@ impl Machine {
             removals: VecDeque::new(),
             reads: BTreeSet::new(),
             reading: 0,
-            waiting: BTreeSet::new(),
+            deadlines: BTreeSet::new(),
+            asking: 0,
             suspects: BTreeSet::new(),
             notices: Vec::new(),
             answered: Vec::new(),
@@ -167,7 +187,13 @@ impl Machine {
             refreshes_at: now,
             checks_at: now,
             round_at: now,
-            retries_at: None,
+            refusals: 0,
+            begins_at: now,
+            ended: 0,
+            missed: 0,
+            rereads_at: None,
+            #[cfg(test)]
+            looks: 0,
             ignored: 0,
             repeated: 0,
             #[cfg(test)]
@@ -199,9 +225,8 @@ impl Machine {
 
     /// Whether [`Machine::next_command`] may return one before the next tick.
     pub fn has_commands(&self) -> bool {
-        let may_read = !self.reads.is_empty() && self.reading < MOST_READS;
         let may_write = !self.writes.is_empty() || !self.removals.is_empty();
-        !self.urgent.is_empty() || may_read || may_write && self.own == Own::Lives
+        !self.urgent.is_empty() || self.may_read() || may_write && self.own == Own::Lives
     }
 
     /// The next command for the broker.
@@ -256,26 +281,38 @@ impl Machine {
         } else {
             Changed::unread(name.as_str(), &room.local)
         };
-        let (node, life) = (*node, *life);
-        let note = Note { node, life, number: *notes, change: Some(change) }.to_json();
-        let prolongs = is_anew || room.written_at.is_none();
-        (room.is_stored, room.written_at) = (has_members, Some(now));
+        let (node, life, number) = (*node, *life, *notes);
+        let note = Note { node, life, number, change: Some(change) }.to_json();
+        let prolongs = is_anew || room.announced.count == 0;
+        (room.is_stored, room.wrote, room.written_at) = (true, *notes, Some(now));
         room.announced = room.local.clone();
         let value = has_members.then(|| room.local.to_json());
-        Some(Command::Write(Box::new(Write { room: name.clone(), life, value, prolongs, note })))
+        let room = name.clone();
+        Some(Command::Write(Box::new(Write { room, life, number, value, prolongs, note })))
+    }
+
+    /// Rooms are read only after the life has begun: then what earlier ones have stored is found, too.
+    fn may_read(&self) -> bool {
+        !self.reads.is_empty() && self.reading < MOST_READS && self.own != Own::Asked
     }
 
     fn next_read(&mut self) -> Option<Command> {
-        while self.reading < MOST_READS
-            && let Some((room, of)) = self.reads.pop_first()
-        {
-            if !self.rooms.get(&room).is_some_and(Room::has_interest) {
+        while self.may_read() {
+            let (room, of) = self.reads.pop_first()?;
+            let Some(here) = self.rooms.get_mut(&room).filter(|here| here.has_interest()) else {
                 continue;
-            }
+            };
             self.clock += 1;
             let stamp = self.clock;
             let command = match of {
-                None => Command::Read { room, stamp },
+                None => {
+                    here.awaits = stamp;
+                    // Those of one node are behind it.
+                    while self.reads.first().is_some_and(|(next, _)| *next == room) {
+                        self.reads.pop_first();
+                    }
+                    Command::Read { room, stamp }
+                }
                 Some(node) => match self.peers.get(&node) {
                     Some(Peer { life, .. }) => Command::ReadOf { room, node, life: *life, stamp },
                     None => continue,
@@ -294,39 +331,34 @@ impl Machine {
 
     // ---- the connection ----
 
-    /// The connection is up.
+    /// The connection is up. A new life begins, because the server may lack what was sent before.
     pub fn is_up(&mut self, now: Instant) {
         self.up_at = Some(now);
-        self.waits_for_nobody();
-        self.begins_with_connection(now);
-        let rooms = self.rooms.iter_mut().filter(|(_, room)| room.has_interest());
-        for (name, room) in rooms {
-            room.is_read = false;
-            self.reads.insert((name.clone(), None));
-        }
+        self.begins();
     }
 
     /// The connection is lost, with all that is not answered.
     pub fn lose(&mut self) {
         self.up_at = None;
         self.own = Own::Asked;
-        self.waits_for_nobody();
-        for room in self.rooms.values_mut() {
+        for (name, room) in &mut self.rooms {
             let askers = mem::take(&mut room.askers);
-            self.answered.extend(askers.into_iter().map(|asker| (asker, None)));
+            self.answered.extend(askers.into_iter().map(|(asker, _)| (asker, None)));
+            if room.list_until.take().is_some() {
+                self.notices.push((name.clone(), room.list(false)));
+            }
+            (room.read, room.awaits, room.refusals, room.retries_at) = (None, 0, 0, None);
             // Another life begins with the next connection.
             (room.is_stored, room.is_queued) = (false, false);
         }
-        self.writes.clear();
         self.rooms.retain(|_, room| !room.is_idle());
-    }
-
-    fn waits_for_nobody(&mut self) {
         self.urgent.clear();
+        self.writes.clear();
         self.removals.clear();
         self.reads.clear();
         self.suspects.clear();
-        (self.reading, self.retries_at) = (0, None);
+        self.deadlines.clear();
+        (self.reading, self.asking, self.refusals, self.rereads_at) = (0, 0, 0, None);
     }
 
     /// All rooms are sent again.
@@ -344,6 +376,23 @@ impl Machine {
         }
     }
 
+    /// The room is sent soon. Otherwise all rooms are, once this node lives.
+    fn queues(&mut self, name: &RoomName) {
+        if self.own == Own::Lives
+            && let Some(room) = self.rooms.get_mut(name)
+            && !mem::replace(&mut room.is_queued, true)
+        {
+            self.writes.push_back(name.clone());
+        }
+    }
+
+    /// Reads all rooms that were not read since so much was sent and heard.
+    pub(super) fn reads_before(&mut self, stamp: u64) {
+        let is_due = |room: &Room| room.has_interest() && room.is_older_than(stamp);
+        let rooms = self.rooms.iter().filter(|(_, room)| is_due(room));
+        self.reads.extend(rooms.map(|(name, _)| (name.clone(), None)));
+    }
+
     /// Time has passed.
     pub fn tick(&mut self, now: Instant) {
         self.ticks_at = now + COALESCED;
@@ -351,7 +400,18 @@ impl Machine {
             self.writes_anew(now);
         }
         self.looks_who_lives(now);
-        self.settles(now);
+        if self.rereads_at.take_if(|at| *at <= now).is_some() {
+            self.reads_before(self.missed);
+        }
+        for _ in 0..MOST_DUE {
+            if self.deadlines.first().is_none_or(|(at, _)| now < *at) {
+                break;
+            }
+            if let Some((_, name)) = self.deadlines.pop_first() {
+                self.settles(&name, now);
+                self.tries_again(&name, now);
+            }
+        }
     }
 
     // ---- the members of this node ----
@@ -370,17 +430,15 @@ impl Machine {
             let local = &room.local;
             local.listed.range(before.next..).next().is_some() || local.count > local.listed.len()
         };
-        if room.local.count > 0 && has_new(room) {
-            room.list_until.get_or_insert(now + PATIENCE);
-            self.waiting.insert(name.clone());
+        if room.local.count > 0 && has_new(room) && room.list_until.is_none() {
+            room.list_until = Some(now + PATIENCE);
+            self.deadlines.insert((now + PATIENCE, name.clone()));
         }
         room.is_changed = true;
-        // Otherwise all rooms are sent later.
-        if self.own == Own::Lives && !mem::replace(&mut room.is_queued, true) {
-            self.writes.push_back(name.clone());
-        }
+        self.queues(name);
         self.notifies(name, notices);
         self.interest(name, had_interest);
+        self.settles(name, now);
         self.forget_if_idle(name);
     }
 
@@ -389,13 +447,14 @@ impl Machine {
         let Some(room) = self.rooms.get_mut(name) else { return };
         match (had_interest, room.has_interest()) {
             (false, true) => {
-                room.foreign.clear();
-                room.is_read = false;
-                self.reads.insert((name.clone(), None));
+                room.forgets_others();
+                if self.up_at.is_some() {
+                    self.reads.insert((name.clone(), None));
+                }
             }
             (true, false) => {
-                room.foreign.clear();
-                (room.is_read, room.list_until) = (false, None);
+                room.forgets_others();
+                room.list_until = None;
             }
             _ => {}
         }
@@ -410,38 +469,41 @@ impl Machine {
     // ---- lists and answers ----
 
     /// A backend asks for the members of a room on all nodes. The answer follows, see [`Machine::take_answered`].
-    pub fn ask(&mut self, name: &RoomName, asker: Ticket) {
-        let waiting = self.waiting.len();
-        if self.up_at.is_none() || waiting >= MOST_ASKERS && !self.waiting.contains(name) {
+    pub fn ask(&mut self, name: &RoomName, asker: Ticket, now: Instant) {
+        let room = self.rooms.get(name);
+        let is_unread = |room: &Room| room.read.is_none() && room.awaits == 0;
+        let is_refused = room.is_some_and(|room| room.retries_at.is_some() && is_unread(room));
+        if self.up_at.is_none() || is_refused || self.asking >= MOST_ASKERS {
             return self.answered.push((asker, None));
         }
+        self.asking += 1;
         let room = self.rooms.entry(name.clone()).or_default();
-        if room.askers.len() >= MOST_ASKERS {
-            return self.answered.push((asker, None));
-        }
         let had_interest = room.has_interest();
-        room.askers.push(asker);
+        room.askers.push_back((asker, now + ANSWERS));
+        self.deadlines.insert((now + ANSWERS, name.clone()));
         self.interest(name, had_interest);
-        self.waiting.insert(name.clone());
+        self.settles(name, now);
     }
 
-    /// Those who wait for the members of all nodes get what they wait for, where these are known.
-    pub fn settles(&mut self, now: Instant) {
-        let is_up = self.up_at.is_some();
-        for name in mem::take(&mut self.waiting) {
-            let Some(room) = self.rooms.get_mut(&name) else { continue };
-            let is_settled = room.is_settled();
-            let is_late = |until: Instant| !is_up || is_settled || until <= now;
-            if room.list_until.is_some_and(is_late) {
-                room.list_until = None;
-                self.notices.push((name.clone(), room.list(false)));
-            }
-            if room.list_until.is_some() || !is_settled && !room.askers.is_empty() {
-                self.waiting.insert(name);
-                continue;
-            }
-            let askers = mem::take(&mut room.askers);
-            self.answered.extend(askers.into_iter().map(|asker| (asker, Some(name.clone()))));
+    /// Those who wait for the members of all nodes in a room get what they wait for, if these are known, or if they have
+    /// waited for too long.
+    pub(super) fn settles(&mut self, name: &RoomName, now: Instant) {
+        #[cfg(test)]
+        {
+            self.looks += 1;
+        }
+        let Some(room) = self.rooms.get_mut(name) else { return };
+        let is_settled = room.is_settled();
+        let is_over = |until: Instant| is_settled || until <= now;
+        if room.list_until.take_if(|until| is_over(*until) || self.up_at.is_none()).is_some() {
+            self.notices.push((name.clone(), room.list(false)));
+        }
+        while let Some((asker, _)) = room.askers.pop_front_if(|(_, until)| is_over(*until)) {
+            self.asking -= 1;
+            self.answered.push((asker, is_settled.then(|| name.clone())));
+        }
+        if !is_settled {
+            self.forget_if_idle(name);
         }
     }
 
@@ -464,11 +526,62 @@ impl Machine {
         self.notices.extend(notices.into_iter().map(|notice| (name.clone(), notice)));
     }
 
-    /// The broker has refused something.
-    pub fn refused(&mut self, now: Instant) {
-        if self.own == Own::Asked {
-            self.own = Own::Refused;
+    // ---- what the broker has done, or refuses ----
+
+    /// The members of this node in a room are stored, or removed, by the write with this number.
+    pub fn has_written(&mut self, name: &RoomName, number: u64) {
+        let Some(room) = self.rooms.get_mut(name) else { return };
+        if room.wrote == number && room.announced.count == 0 {
+            room.is_stored = false;
+            self.forget_if_idle(name);
         }
-        self.retries_at.get_or_insert(now + RETRY);
     }
+
+    /// The broker has refused something in a room. That is tried again later, in this room alone.
+    pub fn is_refused(&mut self, name: &RoomName, now: Instant) {
+        let Some(room) = self.rooms.get_mut(name) else { return };
+        if room.refusals >= MOST_REFUSALS && !room.has_interest() {
+            room.is_stored = false;
+            return self.forget_if_idle(name);
+        }
+        // Whatever is written next: what is stored must expire.
+        room.is_anew = true;
+        if room.retries_at.is_none() {
+            let at = now + pause(&mut room.refusals);
+            room.retries_at = Some(at);
+            self.deadlines.insert((at, name.clone()));
+        }
+    }
+
+    /// The broker has refused the read of a room with this stamp: backends do not wait for it.
+    pub fn read_is_refused(&mut self, name: &RoomName, stamp: u64, now: Instant) {
+        let Some(room) = self.rooms.get_mut(name).filter(|room| room.has_interest()) else {
+            return;
+        };
+        if room.awaits == stamp {
+            room.awaits = 0;
+        }
+        let askers = mem::take(&mut room.askers);
+        self.asking -= askers.len();
+        self.answered.extend(askers.into_iter().map(|(asker, _)| (asker, None)));
+        self.forget_if_idle(name);
+        self.is_refused(name, now);
+    }
+
+    /// Tries again what was refused in a room, if it is time.
+    fn tries_again(&mut self, name: &RoomName, now: Instant) {
+        let Some(room) = self.rooms.get_mut(name) else { return };
+        if room.retries_at.take_if(|at| *at <= now).is_some() {
+            room.is_changed = true;
+            self.reads.insert((name.clone(), None));
+            self.queues(name);
+        }
+    }
+}
+
+/// The pause after one more refusal.
+pub(super) fn pause(refusals: &mut u32) -> Duration {
+    let pause = RETRY * (1 << (*refusals).min(3));
+    *refusals += 1;
+    pause
 }

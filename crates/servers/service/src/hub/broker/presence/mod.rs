@@ -5,6 +5,8 @@
 //! neither sockets nor clocks. `hearing` is what comes from other nodes, `living` which of them live. `desk` is between the
 //! machine and the connection.
 
+#[cfg(test)]
+mod cases;
 mod desk;
 mod hearing;
 mod living;

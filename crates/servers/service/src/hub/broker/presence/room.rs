@@ -2,7 +2,11 @@
 
 use super::state::{Event, State};
 use regatta_engine::Ticket;
-use std::{collections::BTreeMap, sync::Arc, time::Instant};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+    time::Instant,
+};
 
 /// Maximum number of names in a list of members.
 const NAMES: usize = 100;
@@ -40,14 +44,21 @@ pub(super) struct Room {
     pub is_queued: bool,
     /// Something of this node may be at the broker.
     pub is_stored: bool,
+    /// The number of the newest write.
+    pub wrote: u64,
     pub written_at: Option<Instant>,
     pub foreign: BTreeMap<u64, Foreign>,
-    /// The members of the other nodes were read on this connection.
-    pub is_read: bool,
+    /// When the members of the other nodes were last read on this connection, in the order of what was sent and heard.
+    pub read: Option<u64>,
+    /// The stamp of the newest read of them, if that is not answered; otherwise 0.
+    pub awaits: u64,
     /// New members wait for their list, until then at most.
     pub list_until: Option<Instant>,
-    /// Backends that wait until the members of all nodes are known.
-    pub askers: Vec<Ticket>,
+    /// Backends that wait until the members of all nodes are known, and until when at most.
+    pub askers: VecDeque<(Ticket, Instant)>,
+    /// How often the broker has refused something on this connection, and when that is tried again.
+    pub refusals: u32,
+    pub retries_at: Option<Instant>,
 }
 
 impl Room {
@@ -72,9 +83,21 @@ impl Room {
         self.local.count + self.shown().map(|(_, state)| state.count).sum::<usize>()
     }
 
+    /// Nothing is known of the other nodes.
+    pub fn forgets_others(&mut self) {
+        self.foreign.clear();
+        (self.read, self.awaits) = (None, 0);
+    }
+
+    /// Whether its members were not read since so much was sent and heard, and are not about to be.
+    pub fn is_older_than(&self, stamp: u64) -> bool {
+        // What is not answered yet was carried out after all that was heard before the answer.
+        self.awaits == 0 && self.read.is_none_or(|read| read < stamp)
+    }
+
     /// Whether the members of all nodes are known.
     pub fn is_settled(&self) -> bool {
-        self.is_read && self.foreign.values().all(|one| one.is_shown)
+        self.read.is_some() && self.foreign.values().all(|one| one.is_shown)
     }
 
     /// The list for new members, or for all.

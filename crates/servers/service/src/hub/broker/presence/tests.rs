@@ -13,7 +13,7 @@ use regatta_engine::{RoomName, Ticket, simulator::Random};
 use regatta_testkit::by_tier;
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
-    env,
+    env, iter,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -23,6 +23,10 @@ const ROOMS: [&str; 3] = ["", "red", "blue"];
 const STEPS: usize = 300;
 /// After so long without faults everything is right.
 const QUIET: Duration = Duration::from_secs(15);
+/// How much longer it takes after the broker has refused something.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// How long a backend may wait: 2 s, and until the next step.
+const PATIENCE: Duration = Duration::from_millis(2_900);
 
 /// What a member knows.
 #[derive(Clone, Debug, Default)]
@@ -40,6 +44,8 @@ enum Answer {
     Checked(Vec<(u64, u64)>, Vec<bool>),
     Read(RoomName, u64, Vec<(u64, u64, String)>),
     ReadOf(RoomName, u64, (u64, u64), Option<String>),
+    Written(RoomName, u64),
+    Refused(Command),
     Note(String),
 }
 
@@ -54,16 +60,28 @@ struct Node {
     sent: VecDeque<Command>,
     /// When its rooms were written.
     written: BTreeMap<RoomName, Vec<Instant>>,
+    /// How many commands of each kind it has sent.
+    commands: BTreeMap<&'static str, usize>,
     /// The newest versions that it has had of others.
     versions: BTreeMap<(RoomName, u64), u64>,
     coming: VecDeque<Answer>,
+    /// When backends have asked, and how many members they were answered.
+    asked: BTreeMap<u64, Instant>,
+    answers: BTreeMap<u64, Option<usize>>,
 }
 
 /// What the broker keeps.
 #[derive(Clone, Default)]
 struct Broker {
     lives: BTreeMap<(u64, u64), Instant>,
-    rooms: BTreeMap<RoomName, BTreeMap<(u64, u64), String>>,
+    rooms: BTreeMap<RoomName, Hash>,
+}
+
+/// The members of a room, as the broker keeps them.
+#[derive(Clone, Default)]
+struct Hash {
+    fields: BTreeMap<(u64, u64), String>,
+    expires: bool,
 }
 
 struct World {
@@ -76,6 +94,9 @@ struct World {
     /// The newest notes.
     notes: VecDeque<String>,
     count: usize,
+    /// The broker refuses some commands, and has done so.
+    refuses: bool,
+    has_refused: bool,
     fault: Fault,
 }
 
@@ -93,13 +114,32 @@ impl Node {
             is_stalled: false,
             sent: VecDeque::new(),
             written: BTreeMap::new(),
+            commands: BTreeMap::new(),
             versions: BTreeMap::new(),
             coming: VecDeque::new(),
+            asked: BTreeMap::new(),
+            answers: BTreeMap::new(),
         }
     }
 
-    /// Members get what they must get.
+    /// A backend asks for the members of a room.
+    fn asks(&mut self, room: &RoomName, count: u64, now: Instant) {
+        self.asked.insert(count, now);
+        self.machine.ask(room, Ticket { core: 0, count }, now);
+        self.notifies();
+    }
+
+    /// Members and backends get what they must get.
     fn notifies(&mut self) {
+        for (Ticket { count, .. }, room) in self.machine.take_answered() {
+            assert!(self.asked.remove(&count).is_some(), "it is answered once");
+            let others = room.as_ref().map(|room| {
+                let own = self.rooms.get(room).map_or(0, BTreeMap::len);
+                own + self.machine.others(room).map(|(_, state)| state.count).sum::<usize>()
+            });
+            self.answers.insert(count, others);
+            room.into_iter().for_each(|room| self.machine.tidy(&room));
+        }
         for (room, notice) in self.machine.take_notices() {
             let Some(members) = self.rooms.get_mut(&room) else { continue };
             members.iter_mut().for_each(|(number, member)| member.hears(*number, &notice));
@@ -160,6 +200,8 @@ impl World {
             replica: Broker::default(),
             notes: VecDeque::new(),
             count: 10,
+            refuses: false,
+            has_refused: false,
             fault,
         }
     }
@@ -170,6 +212,22 @@ impl World {
         let now = self.now;
         let number = at.map(|at| self.nodes[at].number);
         self.broker.lives.retain(|_, until| now < *until);
+        if self.refuses && self.random.chance(300) {
+            self.has_refused = true;
+            return match (command, at) {
+                (command, Some(at))
+                    if self.random.chance(500) || !matches!(command, Command::Write(_)) =>
+                {
+                    self.nodes[at].coming.push_back(Answer::Refused(command));
+                }
+                // Only its first part is.
+                (Command::Write(write), Some(at)) => {
+                    self.publishes(write.note.clone());
+                    self.nodes[at].coming.push_back(Answer::Refused(Command::Write(write)));
+                }
+                _ => {}
+            };
+        }
         let Broker { lives, rooms } = &mut self.broker;
         let answer = match command {
             Command::Begin { life } => {
@@ -189,24 +247,31 @@ impl World {
                 let node = number.unwrap_or_default();
                 let key = (node, write.life);
                 let room = rooms.entry(write.room.clone()).or_default();
+                room.expires |= write.prolongs;
                 match write.value {
-                    Some(value) => drop(room.insert(key, value)),
-                    None => drop(room.remove(&key)),
+                    Some(value) => drop(room.fields.insert(key, value)),
+                    None => drop(room.fields.remove(&key)),
+                }
+                rooms.retain(|_, room| !room.fields.is_empty());
+                if let Some(at) = at {
+                    self.nodes[at].coming.push_back(Answer::Written(write.room, write.number));
                 }
                 return self.publishes(write.note);
             }
             Command::Publish(note) => return self.publishes(note),
             Command::Read { room, stamp } => {
-                let all = rooms.get(&room).into_iter().flatten();
+                let all = rooms.get(&room).into_iter().flat_map(|room| &room.fields);
                 let all = all.map(|((node, life), value)| (*node, *life, value.clone()));
                 Answer::Read(room.clone(), stamp, all.collect())
             }
             Command::ReadOf { room, node, life, stamp } => {
-                let value = rooms.get(&room).and_then(|room| room.get(&(node, life)).cloned());
+                let fields = rooms.get(&room).map(|room| &room.fields);
+                let value = fields.and_then(|fields| fields.get(&(node, life)).cloned());
                 Answer::ReadOf(room, stamp, (node, life), value)
             }
             Command::Remove { room, node, life } => {
-                rooms.entry(room).or_default().remove(&(node, life));
+                rooms.entry(room).or_default().fields.remove(&(node, life));
+                rooms.retain(|_, room| !room.fields.is_empty());
                 return;
             }
         };
@@ -235,6 +300,7 @@ impl World {
             && node.sent.len() < most.min(40)
             && let Some(command) = node.machine.next_command(now)
         {
+            *node.commands.entry(kind(&command)).or_default() += 1;
             if let Command::Write(write) = &command {
                 node.written.entry(write.room.clone()).or_default().push(now);
             }
@@ -279,7 +345,7 @@ impl World {
     }
 
     fn cuts_all(&mut self) {
-        (0..NODES).for_each(|at| self.cuts(at));
+        (0..self.nodes.len()).for_each(|at| self.cuts(at));
     }
 
     fn dies(&mut self, at: usize) {
@@ -291,8 +357,12 @@ impl World {
     // ---- members ----
 
     fn joins(&mut self, at: usize) {
-        self.count += 1;
         let room = RoomName::of(ROOMS[self.random.below(ROOMS.len())]);
+        self.enters(at, room);
+    }
+
+    fn enters(&mut self, at: usize, room: RoomName) {
+        self.count += 1;
         let node = &mut self.nodes[at];
         let name = format!("n{}", self.count);
         let member = Member { name, awaits_list: true, ..Member::default() };
@@ -321,7 +391,7 @@ impl World {
 
     fn suffers(&mut self) {
         let at = self.random.below(NODES);
-        match self.random.weighted(&[6, 4, 3, 3, 2, 2, 4, 3]) {
+        match self.random.weighted(&[6, 4, 3, 3, 2, 2, 4, 3, 1]) {
             0 => self.cuts(at),
             1 => self.nodes[at].is_stalled = true,
             2 => self.dies(at),
@@ -346,13 +416,14 @@ impl World {
                     coming.remove(lost);
                 }
             }
+            8 => self.refuses = self.fault == Fault::None && !self.refuses,
             _ => {}
         }
     }
 
     fn step(&mut self) -> Result<(), String> {
         let at = self.random.below(NODES);
-        match self.random.weighted(&[20, 18, 40, 10, 8, 5]) {
+        match self.random.weighted(&[20, 18, 40, 10, 8, 5, 5]) {
             0 => self.joins(at),
             1 => self.leaves(at),
             2 => {
@@ -362,33 +433,74 @@ impl World {
             3 if self.nodes[at].is_stalled => self.cuts(at),
             3 => self.connects(at),
             4 => self.suffers(),
+            5 => {
+                self.count += 1;
+                let room = RoomName::of(ROOMS[self.random.below(ROOMS.len())]);
+                self.nodes[at].asks(&room, self.count as u64, self.now);
+            }
             _ => (0..NODES).for_each(|at| self.turns(at, true)),
+        }
+        let is_late = |at: &Instant| *at + PATIENCE < self.now;
+        if let Some(node) = self.nodes.iter().find(|node| node.asked.values().any(is_late)) {
+            return Err(format!("a backend waits for an answer of {}", node.number));
         }
         self.nodes.iter_mut().try_for_each(Node::goes_forward)
     }
 
-    /// Nothing bad happens any longer.
-    fn settles(&mut self) -> Result<(), String> {
-        let end = self.now + QUIET;
-        for at in 0..NODES {
-            if self.nodes[at].is_stalled {
-                self.cuts(at);
-            }
-        }
-        let mut back: Vec<Instant> = Vec::new();
-        (0..NODES).for_each(|_| {
-            back.push(self.now + Duration::from_millis(self.random.magnitude(1, 2_000)))
-        });
+    /// Nothing bad happens for so long, and nodes connect once they may.
+    fn runs(&mut self, time: Duration, may_connect: impl Fn((usize, Instant)) -> bool) {
+        let end = self.now + time;
         while self.now < end {
             self.now += Duration::from_millis(20);
-            for (at, back) in back.iter().enumerate() {
-                if *back <= self.now {
+            for at in 0..self.nodes.len() {
+                if may_connect((at, self.now)) {
                     self.connects(at);
                 }
                 self.turns(at, true);
             }
         }
-        self.agrees()
+    }
+
+    /// Nothing bad happens any longer.
+    fn settles(&mut self) -> Result<(), String> {
+        self.refuses = false;
+        let end = self.now + if self.has_refused { QUIET + LONGEST_PAUSE } else { QUIET };
+        for at in 0..self.nodes.len() {
+            if self.nodes[at].is_stalled {
+                self.cuts(at);
+            }
+        }
+        let mut back: Vec<Instant> = Vec::new();
+        (0..self.nodes.len()).for_each(|_| {
+            back.push(self.now + Duration::from_millis(self.random.magnitude(1, 2_000)))
+        });
+        self.runs(end - self.now, |(at, now)| back[at] <= now);
+        self.agrees()?;
+        self.backends_agree()
+    }
+
+    /// Whether all backends are answered the truth.
+    fn backends_agree(&mut self) -> Result<(), String> {
+        for (room, name) in ROOMS.map(RoomName::of).iter().zip(ROOMS) {
+            let here = |node: &Node| node.rooms.get(room).map_or(0, BTreeMap::len);
+            let truth: usize = self.nodes.iter().map(here).sum();
+            self.count += 1;
+            let count = self.count as u64;
+            self.nodes.iter_mut().for_each(|node| node.asks(room, count, self.now));
+            for _ in 0..5 {
+                (0..self.nodes.len()).for_each(|at| self.turns(at, true));
+            }
+            for node in &self.nodes {
+                let answer = node.answers.get(&count);
+                if answer != Some(&Some(truth)) {
+                    return Err(format!(
+                        "{} answers {answer:?} for {truth} in {name}",
+                        node.number
+                    ));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Whether everybody knows the truth.
@@ -421,6 +533,10 @@ impl World {
                     }
                 }
             }
+        }
+        // The hash of a room that is left must not stay for ever.
+        if let Some((room, _)) = self.broker.rooms.iter().find(|(_, room)| !room.expires) {
+            return Err(format!("{room:?} does not expire"));
         }
         self.writes_are_few()
     }
@@ -458,7 +574,19 @@ impl Node {
         let machine = &mut self.machine;
         match answer {
             Answer::Begun(life) => machine.has_begun(life, now),
-            Answer::Kept(life, is_there) => machine.is_kept(life, is_there, now),
+            Answer::Kept(life, is_there) => machine.is_kept(life, is_there),
+            Answer::Written(room, number) => machine.has_written(&room, number),
+            Answer::Refused(Command::Begin { life } | Command::Keep { life }) => {
+                machine.life_is_refused(life, now);
+            }
+            Answer::Refused(
+                Command::Read { room, stamp } | Command::ReadOf { room, stamp, .. },
+            ) => {
+                machine.has_read();
+                machine.read_is_refused(&room, stamp, now);
+            }
+            Answer::Refused(Command::Write(write)) => machine.is_refused(&write.room, now),
+            Answer::Refused(_) => {}
             Answer::Checked(of, lasts) => machine.has_checked(&of, &lasts, now),
             Answer::Read(room, stamp, all) => {
                 machine.has_read();
@@ -476,6 +604,19 @@ impl Node {
             Answer::Note(note) => machine.hears(note.as_bytes(), now),
         }
         self.notifies();
+    }
+}
+
+fn kind(command: &Command) -> &'static str {
+    match command {
+        Command::Begin { .. } => "begin",
+        Command::Keep { .. } => "keep",
+        Command::Check(_) => "check",
+        Command::Write(_) => "write",
+        Command::Publish(_) => "publish",
+        Command::Read { .. } => "read",
+        Command::ReadOf { .. } => "read of",
+        Command::Remove { .. } => "remove",
     }
 }
 
@@ -506,33 +647,64 @@ fn planted_mistakes_are_found() {
 #[test]
 fn a_backend_waits_until_the_members_of_all_nodes_are_known() {
     let mut world = World::new(1, Fault::None);
-    let ticket = |count| Ticket { core: 0, count };
-    world.nodes[0].machine.ask(&RoomName::LOBBY, ticket(1));
-    assert_eq!(world.nodes[0].machine.take_answered(), [(ticket(1), None)], "not connected");
+    let now = world.now;
+    world.nodes[0].asks(&RoomName::LOBBY, 1, now);
+    assert_eq!(world.nodes[0].answers[&1], None, "not connected");
     (0..NODES).for_each(|at| world.connects(at));
     for at in [1, 1, 2] {
         world.joins(at);
     }
     let rooms: Vec<RoomName> = world.nodes[1].rooms.keys().cloned().collect();
-    for _ in 0..20 {
-        world.now += Duration::from_millis(20);
-        (0..NODES).for_each(|at| world.turns(at, true));
-    }
-    let machine = &mut world.nodes[0].machine;
-    machine.ask(&rooms[0], ticket(2));
-    machine.settles(world.now);
-    assert!(machine.take_answered().is_empty(), "nothing is known yet");
+    world.runs(Duration::from_millis(400), |_| true);
+    world.nodes[0].asks(&rooms[0], 2, world.now);
+    assert!(!world.nodes[0].answers.contains_key(&2), "nothing is known yet");
     for _ in 0..2 {
         (0..NODES).for_each(|at| world.turns(at, true));
     }
-    let machine = &mut world.nodes[0].machine;
-    assert_eq!(machine.take_answered(), [(ticket(2), Some(rooms[0].clone()))]);
     let here = |at: usize| world.nodes[at].rooms.get(&rooms[0]).map_or(0, BTreeMap::len);
-    let known: usize = world.nodes[0].machine.others(&rooms[0]).map(|(_, state)| state.count).sum();
-    assert_eq!(known, here(1) + here(2));
-    world.nodes[0].machine.ask(&rooms[0], ticket(3));
-    world.nodes[0].machine.lose();
-    assert_eq!(world.nodes[0].machine.take_answered(), [(ticket(3), None)]);
+    assert_eq!(world.nodes[0].answers[&2], Some(here(1) + here(2)));
+    world.nodes[0].asks(&rooms[0], 3, world.now);
+    world.cuts(0);
+    assert_eq!(world.nodes[0].answers[&3], None);
+}
+
+/// All nodes have members in all rooms, and lose the broker, which forgets everything. They come back one after the other.
+#[test]
+fn after_a_reconnect_each_room_is_written_once_and_read_at_most_twice() {
+    const ALL: usize = 6;
+    const MANY: usize = 200;
+    let mut world = World::new(1, Fault::None);
+    let now = world.now;
+    world.nodes = (1..=ALL as u64).map(|number| Node::new(number, Fault::None, now)).collect();
+    let rooms: Vec<RoomName> = (0..MANY).map(|n| RoomName::of(&format!("r{n}"))).collect();
+    for (at, room) in (0..ALL).flat_map(|at| rooms.iter().map(move |room| (at, room))) {
+        world.enters(at, room.clone());
+    }
+    world.runs(Duration::from_secs(15), |_| true);
+    // Changes that nobody hears of.
+    for (at, room) in (0..ALL).flat_map(|at| rooms[..9].iter().map(move |room| (at, room))) {
+        world.enters(at, room.clone());
+    }
+    world.now += Duration::from_millis(100);
+    for at in 0..ALL {
+        world.nodes[at].ticks(world.now);
+        while world.nodes[at].machine.next_command(world.now).is_some() {}
+    }
+    world.cuts_all();
+    world.broker = Broker::default();
+    world.nodes.iter_mut().for_each(|node| node.commands.clear());
+    let start = world.now;
+    world.runs(QUIET, |(at, now)| now >= start + Duration::from_millis(400) * at as u32);
+    for node in &world.nodes {
+        let count = |kind: &str| node.commands.get(kind).copied().unwrap_or(0);
+        let all = format!("{}: {:?}", node.number, node.commands);
+        assert_eq!((count("begin"), count("write"), count("remove")), (1, MANY, 0), "{all}");
+        assert!((MANY..=2 * MANY).contains(&count("read")) && count("read of") <= MANY, "{all}");
+        for (at, room) in rooms.iter().enumerate() {
+            let others: usize = node.machine.others(room).map(|(_, state)| state.count).sum();
+            assert_eq!(others, (ALL - 1) * if at < 9 { 2 } else { 1 }, "{all}");
+        }
+    }
 }
 
 #[test]
@@ -540,9 +712,15 @@ fn what_no_hub_has_sent_is_ignored_and_counted() {
     let now = Instant::now();
     let mut machine = Machine::new(1, now);
     machine.is_up(now);
+    machine.has_begun(1, now);
     machine.hears(b"?", now);
     machine.changes(&RoomName::LOBBY, State::of(1, 1, Vec::new()), now);
-    machine.has_read_all(&RoomName::LOBBY, 9, &[(2, 1, b"?")], now);
+    let mut commands = iter::from_fn(|| machine.next_command(now));
+    let stamp = commands.find_map(|one| match one {
+        Command::Read { stamp, .. } => Some(stamp),
+        _ => None,
+    });
+    machine.has_read_all(&RoomName::LOBBY, stamp.unwrap(), &[(2, 1, b"?")], now);
     assert_eq!(machine.take_counts(), [2, 0]);
     assert_eq!(machine.others(&RoomName::LOBBY).count(), 0);
 }
