@@ -47,8 +47,8 @@ enum Kind {
     /// It says that messages are missing; to members of a room with a history, that this may be so.
     Gap,
     /// The members of a room on all hubs at a broker: for those that have no list yet and whose numbers are below this one,
-    /// or for all.
-    List { below: usize, is_for_all: bool },
+    /// or for all that have one.
+    List { below: Option<usize> },
     /// It asks the connection to the broker for the members of a room on all hubs. It has no frame.
     AsksForMembers,
     /// It asks the connection to the broker for messages of a history. It has no frame.
@@ -123,17 +123,18 @@ impl Broadcast {
         Broadcast(Arc::new(frames))
     }
 
-    /// Lists members of a room on all hubs. `of`: for members with a lower number that have no list yet, or for all.
+    /// Lists members of a room on all hubs. `below`: for members with a lower number that have no list yet; `None`: for all
+    /// that have one.
     pub(super) fn list(
         names: &[Arc<str>],
         members: usize,
-        of: (usize, bool),
+        below: Option<usize>,
         memory: &Arc<Memory>,
     ) -> Self {
         let names: Vec<&str> = names.iter().map(|name| &**name).collect();
         let mut plain = Vec::new();
         write_roster(&names, members, &mut plain);
-        let kind = Kind::List { below: of.0, is_for_all: of.1 };
+        let kind = Kind::List { below };
         let frames = Frames { plain: plain.into(), kind, ..Frames::default() };
         Broadcast(Arc::new(frames)).charged(memory)
     }
@@ -142,10 +143,8 @@ impl Broadcast {
     /// `Some` with whether it is for this member.
     pub(super) fn of_presence(&self, number: usize, waits: bool) -> Option<bool> {
         match self.0.kind {
-            Kind::Note(_) => Some(!waits),
-            Kind::List { below, is_for_all } => {
-                Some(if waits { number < below } else { is_for_all })
-            }
+            Kind::Note(_) | Kind::List { below: None } => Some(!waits),
+            Kind::List { below: Some(below) } => Some(waits && number < below),
             _ => None,
         }
     }
@@ -262,7 +261,8 @@ impl Push for Broadcast {
     }
 
     fn must_arrive(&self) -> bool {
-        matches!(self.0.kind, Kind::Dismissal(_) | Kind::Gap)
+        // The list of a new member comes once, and changes are of no use without it.
+        matches!(self.0.kind, Kind::Dismissal(_) | Kind::Gap | Kind::List { below: Some(_) })
     }
 }
 

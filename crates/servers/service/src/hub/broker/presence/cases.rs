@@ -245,3 +245,107 @@ fn a_node_whose_key_is_refused_ends_its_life_and_begins_another_one_later() {
     alone.machine.has_begun(alone.machine.life, alone.now);
     assert!(alone.commands().iter().any(|one| matches!(one, Command::Write(_))));
 }
+
+/// The other node lives, as its key says.
+fn checks(alone: &mut Alone, sent: Vec<Command>) {
+    for command in sent {
+        match command {
+            Command::Check(of, asked) => {
+                let lasts = vec![true; of.len()];
+                alone.machine.has_checked((&of, asked), &lasts, alone.now);
+            }
+            Command::Keep { life } => alone.machine.is_kept(life, true),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn a_node_that_is_silent_is_not_shown_whatever_its_key_says_until_it_is_heard() {
+    let (mut alone, room) = (Alone::new(), RoomName::LOBBY);
+    alone.enters(&room);
+    alone.hears(1, Some(&room));
+    let (read, one) = (alone.commands(), stored(1));
+    alone.reads(&read, &[(1, one.as_str())]);
+    let others = |alone: &Alone| alone.machine.others(&RoomName::LOBBY).count();
+    let passes = |alone: &mut Alone, steps: usize| {
+        for _ in 0..steps {
+            let sent = alone.passes(100);
+            checks(alone, sent);
+        }
+    };
+    for _ in 0..5 {
+        passes(&mut alone, 30);
+        alone.hears(1, None);
+    }
+    passes(&mut alone, 120);
+    assert_eq!(others(&alone), 1, "12 s are not over");
+    passes(&mut alone, 25);
+    assert_eq!(others(&alone), 0);
+    // Backends do not wait for it.
+    let blue = RoomName::of("blue");
+    alone.asks(&blue, 1);
+    let read = alone.commands();
+    alone.reads(&read, &[(1, one.as_str())]);
+    let sent = alone.commands();
+    checks(&mut alone, sent);
+    assert_eq!((alone.answered(), alone.machine.others(&blue).count()), (vec![(1, true)], 0));
+    // It is heard again.
+    alone.hears(1, None);
+    let read = alone.passes(3_100);
+    alone.reads(&read, &[(1, one.as_str())]);
+    assert_eq!(others(&alone), 1);
+}
+
+#[test]
+fn a_life_that_has_ended_never_comes_back() {
+    let (mut alone, room) = (Alone::new(), RoomName::LOBBY);
+    alone.enters(&room);
+    alone.hears(1, Some(&room));
+    let (asked, one) = (alone.passes(6_000), stored(1));
+    alone.reads(&asked, &[(1, one.as_str())]);
+    alone.machine.has_checked((&[(OTHER, 1)], alone.now), &[false], alone.now);
+    let others = |alone: &Alone| alone.machine.others(&RoomName::LOBBY).count();
+    assert_eq!(others(&alone), 0);
+    // It was stopped, and has not looked at its key yet.
+    alone.hears(1, None);
+    alone.hears(2, Some(&room));
+    checks(&mut alone, asked);
+    alone.machine.changes(&room, State::default(), alone.now);
+    alone.enters(&room);
+    let (read, two) = (alone.passes(100), stored(2));
+    assert!(stamp(&read) > 0);
+    alone.reads(&read, &[(1, two.as_str())]);
+    assert_eq!(others(&alone), 0);
+    let removes = |one: &Command| matches!(one, Command::Remove { node: OTHER, life: 1, .. });
+    assert!(alone.passes(100).iter().any(removes));
+    let state = State { version: 3, ..State::of(1, 1, Vec::new()) };
+    let change = Some(Changed::new("", &State::default(), &state));
+    let note = Note { node: OTHER, life: 2, number: 3, change };
+    alone.machine.hears(note.to_json().as_bytes(), alone.now);
+    assert_eq!(others(&alone), 1, "another life");
+    // Many nodes come and go: what is remembered of them is bounded.
+    for node in 10..1_000 {
+        let note = Note { node, life: 1, number: 0, change: None };
+        alone.machine.hears(note.to_json().as_bytes(), alone.now);
+        alone.now += Duration::from_secs(10);
+        alone.machine.has_checked((&[(node, 1)], alone.now), &[false], alone.now);
+        assert!(alone.machine.peers.len() <= 256 && alone.machine.peers.contains_key(&node));
+    }
+    assert_eq!(others(&alone), 1);
+}
+
+#[test]
+fn a_node_that_was_stopped_itself_does_not_take_others_for_dead() {
+    let (mut alone, room) = (Alone::new(), RoomName::LOBBY);
+    alone.enters(&room);
+    alone.hears(1, Some(&room));
+    let asked = alone.passes(2_100);
+    alone.now += Duration::from_secs(30);
+    // The answer to what it asked before is the first that it gets.
+    checks(&mut alone, asked);
+    let asked = alone.passes(100);
+    alone.hears(1, None);
+    checks(&mut alone, asked);
+    assert_eq!(alone.machine.others(&room).count(), 1);
+}

@@ -36,7 +36,7 @@ type Turn<'a> = UplinkTurn<'a, Broadcast>;
 pub enum Question {
     Begin(u64),
     Keep(u64),
-    Check(Vec<(u64, u64)>),
+    Check(Vec<(u64, u64)>, Instant),
     Read(RoomName, u64),
     ReadOf(RoomName, u64, (u64, u64)),
     /// Stores the members of this hub in a room, or removes them. The number is that of the write.
@@ -149,8 +149,8 @@ impl Desk {
                         Note { change: event.change, number: 0, name: event.name, info: None };
                     Broadcast::presence(note, count, memory)
                 }
-                Notice::List { below, is_for_all, names, count } => {
-                    Broadcast::list(&names, count, (below, is_for_all), memory)
+                Notice::List { below, names, count } => {
+                    Broadcast::list(&names, count, below, memory)
                 }
             };
             turn.acts.push(UplinkAct::Push(room, push));
@@ -196,13 +196,13 @@ impl Desk {
                 write_command([&b"PEXPIRE"[..], key.as_bytes(), lives.as_bytes()], out);
                 asks(Question::Keep(life));
             }
-            Command::Check(of) => {
+            Command::Check(of, at) => {
                 let keys: Vec<String> =
                     of.iter().map(|(node, life)| self.life_key(*node, *life)).collect();
                 let args: Vec<&[u8]> =
                     [&b"MGET"[..]].into_iter().chain(keys.iter().map(String::as_bytes)).collect();
                 write_command(args, out);
-                asks(Question::Check(of));
+                asks(Question::Check(of, at));
             }
             Command::Write(write) => self.write(&write, out, asks),
             Command::Publish(note) => {
@@ -261,12 +261,10 @@ impl Desk {
             (Question::Keep(life), Value::Integer(is_there)) => {
                 self.machine.is_kept(life, is_there == 1);
             }
-            (Question::Check(of), Value::Elements(_, count, rest)) if count == of.len() => {
+            (Question::Check(of, at), Value::Elements(_, count, rest)) if count == of.len() => {
                 let all = elements(count, rest);
                 let lasts: Vec<bool> = all.iter().map(|value| *value != Value::Null).collect();
-                if lasts.len() == of.len() {
-                    self.machine.has_checked(&of, &lasts, now);
-                }
+                self.machine.has_checked((&of, at), &lasts, now);
             }
             (Question::Read(room, stamp), Value::Elements(_, count, rest)) => {
                 let all = elements(count, rest);
@@ -305,7 +303,7 @@ impl Desk {
                 self.machine.is_refused(room, now);
             }
             // They are asked again soon; and what an ended life has stored counts no longer, also if it stays.
-            Question::Check(_) | Question::Other => {}
+            Question::Check(..) | Question::Other => {}
         }
         self.broker.health.presence_refused.add(1);
         if !std::mem::replace(&mut self.has_noted, true) {

@@ -32,7 +32,7 @@ impl Machine {
             // A beat has the number of the note before it.
             note.number < last || note.number == last && note.change.is_some()
         };
-        if known.flatten().is_some_and(comes_again) {
+        if known.flatten().is_some_and(comes_again) || self.has_ended(note.node, note.life) {
             self.repeated += 1;
             return;
         }
@@ -45,7 +45,7 @@ impl Machine {
         // Of a node whose notes were not heard before, some may be lost, too.
         let has_hole = known.flatten().unwrap_or(0) + own < note.number;
         if let Some(peer) = self.peers.get_mut(&note.node) {
-            peer.number = Some(note.number);
+            (peer.number, peer.heard) = (Some(note.number), now);
         }
         self.shows(note.node, now);
         if has_hole {
@@ -104,12 +104,9 @@ impl Machine {
         }
         let mut newest: BTreeMap<u64, (u64, &[u8])> = BTreeMap::new();
         for (node, life, value) in stored {
-            let is_own = *node == self.node;
-            let last =
-                if is_own { Some(self.life) } else { self.peers.get(node).map(|peer| peer.life) };
-            if last.is_some_and(|last| *life < last) {
+            if self.has_ended(*node, *life) {
                 self.removes(name.clone(), *node, *life);
-            } else if !is_own && self.meets(*node, *life, now) {
+            } else if *node != self.node && self.meets(*node, *life, now) {
                 let before = newest.insert(*node, (*life, *value));
                 if let Some((before, _)) = before {
                     self.removes(name.clone(), *node, before);
@@ -126,7 +123,7 @@ impl Machine {
             room.foreign.keys().filter(|node| !found.contains(node)).copied().collect();
         missing.into_iter().for_each(|node| self.misses(name, node, stamp, now));
         if newest.keys().any(|node| self.peers.get(node).is_some_and(|peer| !peer.lives)) {
-            self.checks();
+            self.checks(now);
         }
         self.settles(name, now);
     }
@@ -143,12 +140,12 @@ impl Machine {
             return;
         }
         match self.peers.get(&node) {
-            Some(peer) if peer.life == life => {}
-            Some(_) => {
+            Some(peer) if peer.may_last(life) => {}
+            Some(peer) if peer.life > life => {
                 self.reads.insert((name.clone(), Some(node)));
                 return;
             }
-            None => return,
+            _ => return,
         }
         match stored {
             Some(value) => self.stored(name, node, value, stamp),

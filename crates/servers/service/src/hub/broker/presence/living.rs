@@ -19,8 +19,15 @@ const CHECK: Duration = Duration::from_secs(2);
 /// How long after a connection, or a new life of another node, members are kept that are not found: all nodes may be about
 /// to send them anew.
 const GRACE: Duration = Duration::from_secs(5);
+/// After how long without a note the members of another node are not shown, whatever its key says: the clock of the broker
+/// may have been set back. It beats as often as it prolongs its key, so that should be gone.
+const UNHEARD: Duration = Duration::from_secs(12);
+/// How long ended lives are remembered, at least if there are not too many nodes.
+const ENDED: Duration = Duration::from_secs(900);
 /// Maximum number of other nodes. Further ones are ignored.
 const MOST_PEERS: usize = 256;
+/// Maximum number of stored members of ended lives that wait to be removed. Others are found when their rooms are read.
+const MOST_REMOVALS: usize = 10_000;
 
 impl Machine {
     /// A new life begins.
@@ -95,16 +102,18 @@ impl Machine {
         }
         if self.checks_at <= now {
             self.checks_at = now + CHECK;
-            self.checks();
+            self.peers.retain(|_, peer| peer.ended_at.is_none_or(|at| now < at + ENDED));
+            self.checks(now);
             self.looks_again(now);
         }
     }
 
     /// Asks which nodes live.
-    pub(super) fn checks(&mut self) {
-        if !self.peers.is_empty() {
-            let lives = self.peers.iter().map(|(node, peer)| (*node, peer.life)).collect();
-            self.urgent.push_back(Command::Check(lives));
+    pub(super) fn checks(&mut self, now: Instant) {
+        let lives = self.peers.iter().filter(|(_, peer)| peer.ended_at.is_none());
+        let lives: Vec<_> = lives.map(|(node, peer)| (*node, peer.life)).collect();
+        if !lives.is_empty() {
+            self.urgent.push_back(Command::Check(lives, now));
         }
     }
 
@@ -125,15 +134,28 @@ impl Machine {
         self.peers.get(&node).is_some_and(|peer| is_fresh(peer, self.up_at, now))
     }
 
-    /// It is known which lives last. `lasts`: in the order of the question.
-    pub fn has_checked(&mut self, lives: &[(u64, u64)], lasts: &[bool], now: Instant) {
+    /// It is known which lives last. `lasts`: in the order of the question, which was asked at this time.
+    pub fn has_checked(
+        &mut self,
+        (lives, asked): (&[(u64, u64)], Instant),
+        lasts: &[bool],
+        now: Instant,
+    ) {
         for ((node, life), lasts) in lives.iter().zip(lasts) {
-            #[cfg(test)]
-            let lasts = &(*lasts || self.fault == super::machine::Fault::KeepsDead);
-            let Some(peer) = self.peers.get(node).filter(|peer| peer.life == *life) else {
+            let Some(peer) = self.peers.get(node).filter(|peer| peer.may_last(*life)) else {
                 continue;
             };
-            if *lasts {
+            // Up to the answer it has heard all that was published before it: also if this node was stopped for a while.
+            let heard = self.up_at.map_or(peer.heard, |at| at.max(peer.heard));
+            let is_unheard = heard + UNHEARD < asked;
+            #[cfg(test)]
+            let (lasts, is_unheard) = match self.fault {
+                super::machine::Fault::KeepsDead => (&true, false),
+                _ => (lasts, is_unheard),
+            };
+            if *lasts && is_unheard {
+                self.hides(*node, now);
+            } else if *lasts {
                 self.shows(*node, now);
             } else if !(peer.lives && is_fresh(peer, self.up_at, now)) {
                 self.dies(*node, *life, now);
@@ -143,20 +165,43 @@ impl Machine {
 
     /// A life is heard of. Returns false if it has ended, or if there are too many nodes.
     pub(super) fn meets(&mut self, node: u64, life: u64, now: Instant) -> bool {
-        let is_full = self.peers.len() >= MOST_PEERS;
+        // Since the connection is up, it would have been heard.
+        let heard = self.up_at.unwrap_or(now);
         let Some(peer) = self.peers.get_mut(&node) else {
+            self.forgets_ended();
+            let is_full = self.peers.len() >= MOST_PEERS;
             if !is_full {
-                self.peers.insert(node, Peer { life, number: None, lives: false, since: now });
+                let (number, lives, since, ended_at) = (None, false, now, None);
+                self.peers.insert(node, Peer { life, number, lives, since, heard, ended_at });
             }
             return !is_full;
         };
         if life > peer.life {
-            (peer.life, peer.since) = (life, now);
+            (peer.life, peer.since, peer.heard, peer.ended_at) = (life, now, heard, None);
             // It sends all rooms anew that it has not left meanwhile.
             let rooms = self.rooms.iter().filter(|(_, room)| room.foreign.contains_key(&node));
             self.suspects.extend(rooms.map(|(name, _)| (name.clone(), node)));
         }
-        self.peers.get(&node).is_some_and(|peer| peer.life == life)
+        self.peers.get(&node).is_some_and(|peer| peer.may_last(life))
+    }
+
+    /// If there are too many nodes, the life that has ended first is forgotten.
+    fn forgets_ended(&mut self) {
+        let ended = self.peers.iter().filter_map(|(node, peer)| Some((peer.ended_at?, *node)));
+        if self.peers.len() >= MOST_PEERS
+            && let Some((_, node)) = ended.min()
+        {
+            self.peers.remove(&node);
+        }
+    }
+
+    /// Whether a life is known to have ended.
+    pub(super) fn has_ended(&self, node: u64, life: u64) -> bool {
+        if node == self.node {
+            return life < self.life;
+        }
+        let peer = self.peers.get(&node);
+        peer.is_some_and(|peer| life < peer.life || life == peer.life && peer.ended_at.is_some())
     }
 
     /// A node lives: members are notified of its members.
@@ -180,23 +225,40 @@ impl Machine {
 
     /// A life has ended: its members have left.
     fn dies(&mut self, node: u64, life: u64, now: Instant) {
-        self.peers.remove(&node);
+        for room in self.hides(node, now) {
+            self.removes(room, node, life);
+        }
+        if let Some(peer) = self.peers.get_mut(&node) {
+            peer.ended_at = Some(now);
+        }
+    }
+
+    /// The members of a node have left, until it is heard again. Returns their rooms.
+    fn hides(&mut self, node: u64, now: Instant) -> Vec<RoomName> {
+        if let Some(peer) = self.peers.get_mut(&node) {
+            // Then all is read again.
+            (peer.lives, peer.number) = (false, None);
+        }
         let mut notices = Vec::new();
         for (name, room) in &mut self.rooms {
             if room.foreign.contains_key(&node) {
                 notices.push((name.clone(), room.set(node, None, true, self.clock)));
             }
         }
+        let mut rooms = Vec::new();
         for (name, notices) in notices {
-            self.removes(name.clone(), node, life);
             self.notifies(&name, notices);
             self.settles(&name, now);
+            rooms.push(name);
         }
+        rooms
     }
 
     /// Removes what an ended life has stored.
     pub(super) fn removes(&mut self, room: RoomName, node: u64, life: u64) {
-        self.removals.push_back(Command::Remove { room, node, life });
+        if self.removals.len() < MOST_REMOVALS {
+            self.removals.push_back(Command::Remove { room, node, life });
+        }
     }
 }
 

@@ -56,8 +56,8 @@ pub enum Command {
     Begin { life: u64 },
     /// Prolongs it, if it is there.
     Keep { life: u64 },
-    /// Which of these lives of nodes last.
-    Check(Vec<(u64, u64)>),
+    /// Which of these lives of nodes last. The time is for the answer.
+    Check(Vec<(u64, u64)>, Instant),
     /// Stores the members of this node.
     Write(Box<Write>),
     /// For all nodes.
@@ -104,8 +104,18 @@ pub(super) struct Peer {
     pub number: Option<u64>,
     /// It is known to live.
     pub lives: bool,
-    /// When this life was first heard of.
+    /// When this life was found, and when it was last heard.
     pub since: Instant,
+    pub heard: Instant,
+    /// When this life has ended. It never begins again.
+    pub ended_at: Option<Instant>,
+}
+
+impl Peer {
+    /// Whether this life may last.
+    pub fn may_last(&self, life: u64) -> bool {
+        self.life == life && self.ended_at.is_none()
+    }
 }
 
 /// The presence of a hub at a broker.
@@ -314,8 +324,10 @@ impl Machine {
                     Command::Read { room, stamp }
                 }
                 Some(node) => match self.peers.get(&node) {
-                    Some(Peer { life, .. }) => Command::ReadOf { room, node, life: *life, stamp },
-                    None => continue,
+                    Some(Peer { life, ended_at: None, .. }) => {
+                        Command::ReadOf { room, node, life: *life, stamp }
+                    }
+                    _ => continue,
                 },
             };
             self.reading += 1;
@@ -345,7 +357,7 @@ impl Machine {
             let askers = mem::take(&mut room.askers);
             self.answered.extend(askers.into_iter().map(|(asker, _)| (asker, None)));
             if room.list_until.take().is_some() {
-                self.notices.push((name.clone(), room.list(false)));
+                self.notices.push((name.clone(), room.list(true)));
             }
             (room.read, room.awaits, room.refusals, room.retries_at) = (None, 0, 0, None);
             // Another life begins with the next connection.
@@ -496,7 +508,7 @@ impl Machine {
         let is_settled = room.is_settled();
         let is_over = |until: Instant| is_settled || until <= now;
         if room.list_until.take_if(|until| is_over(*until) || self.up_at.is_none()).is_some() {
-            self.notices.push((name.clone(), room.list(false)));
+            self.notices.push((name.clone(), room.list(true)));
         }
         while let Some((asker, _)) = room.askers.pop_front_if(|(_, until)| is_over(*until)) {
             self.asking -= 1;

@@ -17,8 +17,8 @@ pub enum Notice {
     /// Somebody has joined or left, and then there are so many.
     Event(Event, usize),
     /// Some names, and how many members there are: for those members that have no list yet and whose numbers are below
-    /// this one, or for all.
-    List { below: usize, is_for_all: bool, names: Vec<Arc<str>>, count: usize },
+    /// this one; or for all that have one.
+    List { below: Option<usize>, names: Vec<Arc<str>>, count: usize },
 }
 
 /// The members of another node.
@@ -100,18 +100,19 @@ impl Room {
         self.read.is_some() && self.foreign.values().all(|one| one.is_shown)
     }
 
-    /// The list for new members, or for all.
-    pub fn list(&self, is_for_all: bool) -> Notice {
+    /// The list for new members, or for all others.
+    pub fn list(&self, is_for_new: bool) -> Notice {
         let all =
             self.local.listed.values().chain(self.shown().flat_map(|(_, one)| one.listed.values()));
         let names = all.filter_map(|person| person.name.clone()).take(NAMES).collect();
-        Notice::List { below: self.local.next, is_for_all, names, count: self.count() }
+        let below = is_for_new.then_some(self.local.next);
+        Notice::List { below, names, count: self.count() }
     }
 
     /// What members get when some of the members have changed from one state to the other, and the room has this one
     /// already.
     pub fn notices(&self, before: &State, after: &State) -> Vec<Notice> {
-        let Some(events) = after.events_since(before) else { return vec![self.list(true)] };
+        let Some(events) = after.events_since(before) else { return vec![self.list(false)] };
         let mut count = (self.count() + before.count - after.count) as i64;
         let notice = |event: Event| {
             count += event.change.step();

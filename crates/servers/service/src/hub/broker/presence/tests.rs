@@ -23,6 +23,9 @@ const ROOMS: [&str; 3] = ["", "red", "blue"];
 const STEPS: usize = 300;
 /// After so long without faults everything is right.
 const QUIET: Duration = Duration::from_secs(15);
+/// How much longer it may take after the clock of the broker was set.
+const UNHEARD: Duration = Duration::from_secs(3);
+const HOUR: Duration = Duration::from_secs(3_600);
 /// How much longer it takes after the broker has refused something.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// How long a backend may wait: 2 s, and until the next step.
@@ -41,7 +44,7 @@ struct Member {
 enum Answer {
     Begun(u64),
     Kept(u64, bool),
-    Checked(Vec<(u64, u64)>, Vec<bool>),
+    Checked(Vec<(u64, u64)>, Instant, Vec<bool>),
     Read(RoomName, u64, Vec<(u64, u64, String)>),
     ReadOf(RoomName, u64, (u64, u64), Option<String>),
     Written(RoomName, u64),
@@ -57,6 +60,8 @@ struct Node {
     next: usize,
     is_up: bool,
     is_stalled: bool,
+    /// Its process is stopped until then.
+    stopped_until: Instant,
     sent: VecDeque<Command>,
     /// When its rooms were written.
     written: BTreeMap<RoomName, Vec<Instant>>,
@@ -91,6 +96,9 @@ struct World {
     broker: Broker,
     /// It some time ago.
     replica: Broker,
+    /// How far its clock is ahead. It may be set.
+    ahead: Duration,
+    was_set: bool,
     /// The newest notes.
     notes: VecDeque<String>,
     count: usize,
@@ -112,6 +120,7 @@ impl Node {
             next: 0,
             is_up: false,
             is_stalled: false,
+            stopped_until: now,
             sent: VecDeque::new(),
             written: BTreeMap::new(),
             commands: BTreeMap::new(),
@@ -167,8 +176,9 @@ impl Node {
 impl Member {
     fn hears(&mut self, number: usize, notice: &Notice) {
         match notice {
-            Notice::List { below, is_for_all, names, count } => {
-                let is_for_it = if self.awaits_list { number < *below } else { *is_for_all };
+            Notice::List { below, names, count } => {
+                let is_for_it =
+                    below.map_or(!self.awaits_list, |below| self.awaits_list && number < below);
                 if is_for_it {
                     (self.awaits_list, self.count) = (false, *count);
                     self.names.clear();
@@ -198,6 +208,8 @@ impl World {
             nodes: (0..NODES as u64).map(|number| Node::new(number + 1, fault, now)).collect(),
             broker: Broker::default(),
             replica: Broker::default(),
+            ahead: HOUR,
+            was_set: false,
             notes: VecDeque::new(),
             count: 10,
             refuses: false,
@@ -209,7 +221,7 @@ impl World {
     // ---- the broker ----
 
     fn carries_out(&mut self, at: Option<usize>, command: Command) {
-        let now = self.now;
+        let now = self.now + self.ahead;
         let number = at.map(|at| self.nodes[at].number);
         self.broker.lives.retain(|_, until| now < *until);
         if self.refuses && self.random.chance(300) {
@@ -239,9 +251,9 @@ impl World {
                 let is_there = key.map(|until| *until = now + LIVES).is_some();
                 Answer::Kept(life, is_there)
             }
-            Command::Check(of) => {
+            Command::Check(of, asked) => {
                 let lasts = of.iter().map(|one| lives.contains_key(one)).collect();
-                Answer::Checked(of, lasts)
+                Answer::Checked(of, asked, lasts)
             }
             Command::Write(write) => {
                 let node = number.unwrap_or_default();
@@ -293,6 +305,9 @@ impl World {
     // ---- nodes ----
 
     fn turns(&mut self, at: usize, all: bool) {
+        if self.now < self.nodes[at].stopped_until {
+            return;
+        }
         self.nodes[at].ticks(self.now);
         let (now, most) = (self.now, if all { usize::MAX } else { self.random.below(6) });
         let node = &mut self.nodes[at];
@@ -391,7 +406,7 @@ impl World {
 
     fn suffers(&mut self) {
         let at = self.random.below(NODES);
-        match self.random.weighted(&[6, 4, 3, 3, 2, 2, 4, 3, 1]) {
+        match self.random.weighted(&[6, 4, 3, 3, 2, 2, 4, 3, 1, 2, 1]) {
             0 => self.cuts(at),
             1 => self.nodes[at].is_stalled = true,
             2 => self.dies(at),
@@ -415,6 +430,15 @@ impl World {
                 if let Some(lost) = coming.iter().position(notes) {
                     coming.remove(lost);
                 }
+            }
+            9 => {
+                let stopped = Duration::from_millis(self.random.magnitude(1, 20_000));
+                self.nodes[at].stopped_until = self.now + stopped;
+            }
+            10 => {
+                let by = Duration::from_millis(self.random.magnitude(1, 600_000));
+                self.ahead = if self.random.chance(500) { self.ahead + by } else { HOUR - by };
+                self.was_set = true;
             }
             8 => self.refuses = self.fault == Fault::None && !self.refuses,
             _ => {}
@@ -440,8 +464,11 @@ impl World {
             }
             _ => (0..NODES).for_each(|at| self.turns(at, true)),
         }
-        let is_late = |at: &Instant| *at + PATIENCE < self.now;
-        if let Some(node) = self.nodes.iter().find(|node| node.asked.values().any(is_late)) {
+        let is_late = |node: &&Node| {
+            let late = |at: &Instant| *at.max(&node.stopped_until) + PATIENCE < self.now;
+            node.asked.values().any(late)
+        };
+        if let Some(node) = self.nodes.iter().find(is_late) {
             return Err(format!("a backend waits for an answer of {}", node.number));
         }
         self.nodes.iter_mut().try_for_each(Node::goes_forward)
@@ -464,8 +491,10 @@ impl World {
     /// Nothing bad happens any longer.
     fn settles(&mut self) -> Result<(), String> {
         self.refuses = false;
-        let end = self.now + if self.has_refused { QUIET + LONGEST_PAUSE } else { QUIET };
+        let quiet = if self.was_set { QUIET + UNHEARD } else { QUIET };
+        let end = self.now + if self.has_refused { quiet + LONGEST_PAUSE } else { quiet };
         for at in 0..self.nodes.len() {
+            self.nodes[at].stopped_until = self.now;
             if self.nodes[at].is_stalled {
                 self.cuts(at);
             }
@@ -587,7 +616,7 @@ impl Node {
             }
             Answer::Refused(Command::Write(write)) => machine.is_refused(&write.room, now),
             Answer::Refused(_) => {}
-            Answer::Checked(of, lasts) => machine.has_checked(&of, &lasts, now),
+            Answer::Checked(of, asked, lasts) => machine.has_checked((&of, asked), &lasts, now),
             Answer::Read(room, stamp, all) => {
                 machine.has_read();
                 let all: Vec<_> = all
@@ -611,7 +640,7 @@ fn kind(command: &Command) -> &'static str {
     match command {
         Command::Begin { .. } => "begin",
         Command::Keep { .. } => "keep",
-        Command::Check(_) => "check",
+        Command::Check(..) => "check",
         Command::Write(_) => "write",
         Command::Publish(_) => "publish",
         Command::Read { .. } => "read",
