@@ -42,6 +42,8 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from
 const STEADY: Duration = Duration::from_secs(10);
 /// Bytes of unwritten output from which on messages wait. With more, the connection would not be read.
 const MOST_PENDING: usize = 48 << 10;
+/// The same while presence has something to send. It leaves some room for the histories.
+const MOST_SHARED: usize = MOST_PENDING / 2;
 /// How soon it is checked whether the output is written.
 const SOON: Duration = Duration::from_millis(1);
 
@@ -65,6 +67,8 @@ pub(super) struct Link {
     keeper: Keeper,
     /// What this hub knows of the members of others, if its own are notified.
     presence: Option<Box<Desk>>,
+    /// Presence has sent something since a message was taken from the queue.
+    messages_first: bool,
     /// Since when it is up.
     up_at: Instant,
     /// The addresses that are tried.
@@ -128,6 +132,7 @@ impl Link {
             window: Window::default(),
             flushes_at: None,
             presence,
+            messages_first: false,
             up_at: Instant::now(),
             attempt: Attempt::default(),
             moves: Moves::default(),
@@ -466,7 +471,11 @@ impl Link {
 
     /// Whether a message may be sent now.
     fn has_room(&self, turn: &Turn<'_>) -> bool {
-        self.sent.len() < self.window.most() && turn.pending.max(turn.out.len()) < MOST_PENDING
+        // What presence has to send needs room, too.
+        let presence = self.presence.as_ref();
+        let most =
+            if presence.is_some_and(|one| one.has_commands()) { MOST_SHARED } else { MOST_PENDING };
+        self.sent.len() < self.window.most() && turn.pending.max(turn.out.len()) < most
     }
 
     /// Sends what waits, up to the limits of `has_room`.
@@ -474,23 +483,37 @@ impl Link {
         if !matches!(self.state, State::Up(_)) {
             return;
         }
-        // Before messages, because these would leave no room for questions. Presence leaves some for the histories.
+        // Presence and messages take turns: a single write of presence may be longer than what may be unwritten.
+        let has_sent = self.messages_first && self.empties_queue(turn);
         let Link { presence, keeper, .. } = self;
         if let Some(presence) = presence {
+            let before = turn.out.len();
             let asks = |question| keeper.asks(Asked::Presence(question));
-            presence.flush(MOST_PENDING / 2, turn, asks);
+            presence.flush(MOST_SHARED, turn, asks);
+            self.messages_first |= turn.out.len() > before;
         }
-        keeper.flush(turn);
-        while self.has_room(turn)
-            && let Some(waiting) = self.queue.take()
-        {
-            self.publish(&waiting.room, &waiting.push, waiting.ticket, turn);
+        // Before messages, because these would leave no room for questions.
+        self.keeper.flush(turn);
+        if self.empties_queue(turn) || has_sent {
+            self.messages_first = false;
         }
         let is_busy = !self.queue.is_empty();
         self.broker.health.set_busy(is_busy);
         let has_window = self.sent.len() < self.window.most();
         let waits = is_busy && has_window || self.keeper.is_held();
         self.flushes_at = waits.then(|| turn.now.instant + SOON);
+    }
+
+    /// Publishes what waits, as long as there is room. Returns whether it has published something.
+    fn empties_queue(&mut self, turn: &mut Turn<'_>) -> bool {
+        let mut has_sent = false;
+        while self.has_room(turn)
+            && let Some(waiting) = self.queue.take()
+        {
+            self.publish(&waiting.room, &waiting.push, waiting.ticket, turn);
+            has_sent = true;
+        }
+        has_sent
     }
 
     fn publish(&mut self, room: &RoomName, push: &Broadcast, ticket: Ticket, turn: &mut Turn<'_>) {

@@ -5,11 +5,14 @@ use std::{
     time::{Duration, Instant},
 };
 
+/// When it expires, and its fields.
+type Hash = (Option<Instant>, BTreeMap<Vec<u8>, Vec<u8>>);
+
 /// Strings that expire, and hashes.
 #[derive(Default)]
 pub struct Keys {
     strings: BTreeMap<Vec<u8>, Instant>,
-    hashes: BTreeMap<Vec<u8>, BTreeMap<Vec<u8>, Vec<u8>>>,
+    hashes: BTreeMap<Vec<u8>, Hash>,
     /// A mistake: nothing expires.
     pub never_expire: bool,
 }
@@ -24,10 +27,16 @@ impl Keys {
         self.strings.is_empty() && self.hashes.is_empty()
     }
 
+    /// Whether all would be gone if there were no hubs.
+    pub fn all_expire(&self) -> bool {
+        self.hashes.values().all(|(until, _)| until.is_some())
+    }
+
     /// Carries out a command, and appends the reply.
     pub fn carries_out(&mut self, command: &[Vec<u8>], now: Instant, out: &mut Vec<u8>) {
         if !self.never_expire {
             self.strings.retain(|_, until| now < *until);
+            self.hashes.retain(|_, (until, _)| until.is_none_or(|until| now < until));
         }
         let Keys { strings, hashes, .. } = self;
         let key = &command[1];
@@ -40,9 +49,11 @@ impl Keys {
                 out.extend_from_slice(b"+OK\r\n");
             }
             b"PEXPIRE" => {
-                let string = strings.get_mut(key);
-                let is_there = string.is_some() || hashes.contains_key(key);
-                string.into_iter().for_each(|until| *until = now + millis(&command[2]));
+                let (string, hash) = (strings.get_mut(key), hashes.get_mut(key));
+                let is_there = string.is_some() || hash.is_some();
+                let expires_at = now + millis(&command[2]);
+                string.into_iter().for_each(|until| *until = expires_at);
+                hash.into_iter().for_each(|(until, _)| *until = Some(expires_at));
                 out.extend(format!(":{}\r\n", u8::from(is_there)).into_bytes());
             }
             b"MGET" => {
@@ -52,24 +63,22 @@ impl Keys {
                 });
             }
             b"HSET" => {
-                let hash = hashes.entry(key.clone()).or_default();
+                let (_, hash) = hashes.entry(key.clone()).or_default();
                 hash.insert(command[2].clone(), command[3].clone());
                 out.extend_from_slice(b":1\r\n");
             }
             b"HDEL" => {
-                let hash = hashes.entry(key.clone()).or_default();
+                let (_, hash) = hashes.entry(key.clone()).or_default();
                 let removed = hash.remove(&command[2]).is_some();
-                hashes.retain(|_, hash| !hash.is_empty());
+                hashes.retain(|_, (_, hash)| !hash.is_empty());
                 out.extend(format!(":{}\r\n", u8::from(removed)).into_bytes());
             }
             b"HGET" => {
-                bulk(
-                    hashes.get(key).and_then(|hash| hash.get(&command[2])).map(Vec::as_slice),
-                    out,
-                );
+                let value = hashes.get(key).and_then(|(_, hash)| hash.get(&command[2]));
+                bulk(value.map(Vec::as_slice), out);
             }
             _ => {
-                let all: Vec<_> = hashes.get(key).into_iter().flatten().collect();
+                let all: Vec<_> = hashes.get(key).into_iter().flat_map(|(_, hash)| hash).collect();
                 out.extend(format!("%{}\r\n", all.len()).into_bytes());
                 for (field, value) in all {
                     bulk(Some(field), out);

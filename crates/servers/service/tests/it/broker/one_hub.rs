@@ -50,6 +50,8 @@ pub struct World {
     pub written: Vec<u8>,
     /// Announcements of the hub do not reach the broker.
     pub are_lost: bool,
+    /// The kernel accepts nothing that the hub writes to the broker.
+    pub is_blocked: bool,
     /// A member of the room without a name.
     pub member: Conn,
 }
@@ -107,6 +109,7 @@ impl World {
             count,
             written,
             are_lost,
+            is_blocked: false,
             member,
         };
         world.servers.iter_mut().for_each(|server| server.accepts(STRANGER));
@@ -183,7 +186,7 @@ impl World {
 
     /// The hub and its server hear what the other one has written.
     fn exchanges(&mut self) {
-        let Some((conn, server, number)) = self.link else { return };
+        let Some((conn, server, number)) = self.link.filter(|_| !self.is_blocked) else { return };
         loop {
             let before = self.written.len();
             if !drain(&mut self.core, conn, &mut self.written) {

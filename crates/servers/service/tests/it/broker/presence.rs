@@ -343,6 +343,9 @@ impl World {
                 return Err(format!("{name} at {hub} knows {count}, {known:?} of {truth:?}"));
             }
         }
+        if !self.redis.keys.all_expire() {
+            return Err("the hash of a room would stay for ever".to_owned());
+        }
         Ok(())
     }
 }
@@ -482,4 +485,28 @@ fn a_new_member_that_reads_slowly_gets_its_list_whatever_the_policy() {
         let lists = texts.iter().filter(|text| text.contains("\"here\"")).count();
         assert!(lists == 1 && texts.len() < 25, "{policy:?}: {lists} of {}", texts.len());
     }
+}
+
+#[test]
+fn a_message_does_not_wait_for_what_is_written_of_all_rooms() {
+    const ROOMS: usize = 12;
+    let mut world = OneHub::with("turns", false, Settings { presence: true, ..keeping(0) });
+    world.passes(3_000);
+    // What is stored of each room is longer than what may be unwritten.
+    let name = "%22".repeat(120);
+    for room in 0..ROOMS {
+        for _ in 0..300 {
+            world.joins(&format!("/ws/r{room}?name={name}"));
+        }
+    }
+    world.is_blocked = true;
+    world.passes(150);
+    world.says(world.member, "7");
+    (world.is_blocked, world.written) = (false, Vec::new());
+    world.passes(100);
+    let written = String::from_utf8_lossy(&world.written);
+    let at = |text: &str| written.match_indices(text).map(|(at, _)| at).collect::<Vec<_>>();
+    let (stored, published) = (at("HSET"), at("x:room"));
+    assert_eq!((stored.len(), published.len()), (ROOMS, 1));
+    assert!(published[0] < stored[2], "{published:?} {stored:?}");
 }

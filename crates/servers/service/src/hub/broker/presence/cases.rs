@@ -73,7 +73,7 @@ impl Alone {
             stored.iter().map(|(life, value)| (OTHER, *life, value.as_bytes())).collect();
         for command in commands {
             if let Command::Read { room, stamp } = command {
-                self.machine.has_read();
+                self.machine.has_read(0);
                 self.machine.has_read_all(room, *stamp, &stored, self.now);
             }
         }
@@ -108,7 +108,7 @@ fn a_backend_does_not_wait_for_ever() {
     alone.passes(200);
     assert_eq!(alone.answered(), [(1, false)], "nothing was read");
     assert_eq!(alone.machine.rooms.len(), 0, "nothing is kept");
-    alone.machine.has_read();
+    alone.machine.has_read(0);
     alone.asks(&room, 2);
     // It is not known whether the other node lives.
     let read = alone.commands();
@@ -124,14 +124,14 @@ fn a_backend_learns_at_once_that_the_broker_refuses_to_read_a_room() {
     let (mut alone, room) = (Alone::new(), RoomName::of("red"));
     alone.asks(&room, 1);
     let read = stamp(&alone.commands());
-    alone.machine.has_read();
+    alone.machine.has_read(0);
     alone.machine.read_is_refused(&room, read, alone.now);
     assert_eq!((alone.answered(), alone.machine.rooms.len()), (vec![(1, false)], 0));
     // Members stay, and are not read for each backend.
     alone.enters(&room);
     let read = stamp(&alone.commands());
     alone.asks(&room, 2);
-    alone.machine.has_read();
+    alone.machine.has_read(0);
     alone.machine.read_is_refused(&room, read, alone.now);
     alone.asks(&room, 3);
     assert_eq!(alone.answered(), [(2, false), (3, false)]);

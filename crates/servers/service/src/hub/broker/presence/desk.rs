@@ -171,6 +171,11 @@ impl Desk {
         }
     }
 
+    /// Whether there is something to send.
+    pub fn has_commands(&self) -> bool {
+        self.machine.has_commands()
+    }
+
     /// Sends commands, as long as there is room in the output: at most so many bytes. The connection must be up.
     pub fn flush(&mut self, most: usize, turn: &mut Turn<'_>, mut asks: impl FnMut(Question)) {
         let now = turn.now.instant;
@@ -253,7 +258,11 @@ impl Desk {
     pub fn answered(&mut self, question: Question, reply: Value<'_>, turn: &mut Turn<'_>) {
         let now = turn.now.instant;
         if matches!(question, Question::Read(..) | Question::ReadOf(..)) {
-            self.machine.has_read();
+            let bytes = match reply {
+                Value::Elements(_, _, all) | Value::Bulk(all) => all.len(),
+                _ => 0,
+            };
+            self.machine.has_read(bytes);
         }
         match (question, reply) {
             (question, Value::Error(text)) => self.refused(&question, text, now),

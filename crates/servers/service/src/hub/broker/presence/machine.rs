@@ -25,8 +25,10 @@ const ROUND: Duration = Duration::from_secs(300);
 const RETRY: Duration = Duration::from_secs(6);
 /// How often it is tried to remove what is stored of a room without members.
 const MOST_REFUSALS: u32 = 8;
-/// Maximum number of reads that are not answered.
+/// Maximum number of reads that are not answered, and about how many bytes they may be: the broker closes connections
+/// for which too much waits (`client-output-buffer-limit`). At first one is sent.
 const MOST_READS: usize = 16;
+const READ_BYTES: usize = 4 << 20;
 /// Maximum number of questions of backends that wait.
 const MOST_ASKERS: usize = 10_000;
 /// How many rooms whose time has come are looked at in a tick.
@@ -139,8 +141,9 @@ pub struct Machine {
     pub(super) removals: VecDeque<Command>,
     /// Of all nodes, or of one.
     pub(super) reads: BTreeSet<(RoomName, Option<u64>)>,
-    /// How many are not answered.
+    /// How many are not answered, and how many may be, by the length of the last answer.
     reading: usize,
+    most_reads: usize,
     /// When the patience of members or backends ends, or something is tried again, and in which room.
     deadlines: BTreeSet<(Instant, RoomName)>,
     /// How many backends wait.
@@ -188,6 +191,7 @@ impl Machine {
             removals: VecDeque::new(),
             reads: BTreeSet::new(),
             reading: 0,
+            most_reads: 1,
             deadlines: BTreeSet::new(),
             asking: 0,
             suspects: BTreeSet::new(),
@@ -303,7 +307,7 @@ impl Machine {
 
     /// Rooms are read only after the life has begun: then what earlier ones have stored is found, too.
     fn may_read(&self) -> bool {
-        !self.reads.is_empty() && self.reading < MOST_READS && self.own != Own::Asked
+        !self.reads.is_empty() && self.reading < self.most_reads && self.own != Own::Asked
     }
 
     fn next_read(&mut self) -> Option<Command> {
@@ -336,9 +340,10 @@ impl Machine {
         None
     }
 
-    /// A read was answered, or refused.
-    pub(super) fn has_read(&mut self) {
+    /// A read was answered with so many bytes, or refused.
+    pub(super) fn has_read(&mut self, bytes: usize) {
         self.reading = self.reading.saturating_sub(1);
+        self.most_reads = (READ_BYTES / bytes.max(1)).clamp(1, MOST_READS);
     }
 
     // ---- the connection ----
@@ -370,7 +375,8 @@ impl Machine {
         self.reads.clear();
         self.suspects.clear();
         self.deadlines.clear();
-        (self.reading, self.asking, self.refusals, self.rereads_at) = (0, 0, 0, None);
+        (self.reading, self.most_reads) = (0, 1);
+        (self.asking, self.refusals, self.rereads_at) = (0, 0, None);
     }
 
     /// All rooms are sent again.

@@ -611,14 +611,14 @@ impl Node {
             Answer::Refused(
                 Command::Read { room, stamp } | Command::ReadOf { room, stamp, .. },
             ) => {
-                machine.has_read();
+                machine.has_read(0);
                 machine.read_is_refused(&room, stamp, now);
             }
             Answer::Refused(Command::Write(write)) => machine.is_refused(&write.room, now),
             Answer::Refused(_) => {}
             Answer::Checked(of, asked, lasts) => machine.has_checked((&of, asked), &lasts, now),
             Answer::Read(room, stamp, all) => {
-                machine.has_read();
+                machine.has_read(0);
                 let all: Vec<_> = all
                     .iter()
                     .map(|(node, life, value)| (*node, *life, value.as_bytes()))
@@ -626,7 +626,7 @@ impl Node {
                 machine.has_read_all(&room, stamp, &all, now);
             }
             Answer::ReadOf(room, stamp, of, value) => {
-                machine.has_read();
+                machine.has_read(0);
                 let value = value.as_deref().map(str::as_bytes);
                 machine.has_read_of((&room, stamp), of, value, now);
             }
