@@ -246,10 +246,11 @@ fn what_the_broker_refuses_concerns_one_room_and_backends_do_not_wait() {
     let _late = join(&one, "late");
     client.say("ACL SETUSER hub -mget");
     let (_third_folder, third, _) = with_api_and(&broker, &more);
-    client.say(
+    let reply = client.say(
         "HSET regatta:red:3:members 0000000000000009.1 \
                 {\"version\":1,\"count\":1,\"next\":1,\"members\":[]}",
     );
+    assert_eq!(reply.trim(), ":1");
     let start = Instant::now();
     let of_red = call(&third, "presence", &json!({"channel": "red"}));
     assert_eq!(of_red["error"]["code"], 100, "{of_red}");

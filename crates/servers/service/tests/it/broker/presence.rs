@@ -516,3 +516,30 @@ fn a_message_does_not_wait_for_what_is_written_of_all_rooms() {
     assert_eq!((stored.len(), published.len()), (ROOMS, 1));
     assert!(published[0] < stored[2], "{published:?} {stored:?}");
 }
+
+#[test]
+fn questions_about_a_room_at_once_get_the_same_answer() {
+    let mut world = OneHub::with("batch", false, Settings { presence: true, ..keeping(0) });
+    world.passes(3_000);
+    // Another hub lives, and has a member.
+    let value = r#"{"version":1,"count":1,"next":2,"members":[[1,"ann",null,null]]}"#;
+    let field = "0000000000000009.1";
+    let alive = format!("x:alive:{field}");
+    for command in
+        [&["SET", &alive, "1", "PX", "99000"][..], &["HSET", "x:red:3:members", field, value][..]]
+    {
+        let command: Vec<Vec<u8>> = command.iter().map(|part| part.as_bytes().to_vec()).collect();
+        world.servers[0].keys.carries_out(&command, world.now.instant, &mut Vec::new());
+    }
+    let red = serde_json::json!({"channel": "red"});
+    let batch = serde_json::json!({"commands": [
+        {"presence": red}, {"presence_stats": red}, {"presence_stats": red},
+    ]});
+    let backend = world.calls("batch", &batch);
+    world.passes(100);
+    let answer = world.answer(backend).expect("it is known");
+    let replies = &answer["replies"];
+    assert_eq!(replies[0]["presence"]["presence"].as_object().unwrap().len(), 1, "{answer}");
+    assert_eq!(replies[1]["presence_stats"]["num_clients"], 1, "{answer}");
+    assert_eq!(replies[2]["presence_stats"]["num_clients"], 1, "{answer}");
+}

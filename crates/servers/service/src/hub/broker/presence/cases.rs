@@ -183,7 +183,6 @@ fn what_is_refused_in_a_room_is_tried_again_there_alone_and_less_and_less_often(
         for command in sent {
             match command {
                 Command::Write(write) if write.room == rooms[1] => {
-                    assert!(write.prolongs || written.is_empty());
                     written.push((alone.now - start).as_secs());
                     alone.machine.is_refused(&write.room, alone.now);
                 }
@@ -191,7 +190,7 @@ fn what_is_refused_in_a_room_is_tried_again_there_alone_and_less_and_less_often(
                     assert!(alone.now < start + Duration::from_secs(1), "{write:?}");
                     alone.machine.has_written(&write.room, write.number);
                 }
-                Command::Keep { life } => alone.machine.is_kept(life, true),
+                Command::Keep { life } => assert!(!alone.machine.is_kept(life, true, alone.now)),
                 Command::Begin { .. } => panic!("another life begins"),
                 Command::Read { room, .. } => {
                     let is_first = alone.now < start + Duration::from_secs(1);
@@ -205,22 +204,86 @@ fn what_is_refused_in_a_room_is_tried_again_there_alone_and_less_and_less_often(
 }
 
 #[test]
-fn what_cannot_be_removed_is_tried_again_but_not_for_ever() {
+fn what_cannot_be_removed_is_tried_again_and_then_another_life_begins() {
     let (mut alone, room) = (Alone::new(), RoomName::of("red"));
     alone.enters(&room);
     alone.passes(200);
     alone.machine.changes(&room, State::default(), alone.now);
-    let mut removals = 0;
+    let (mut removals, mut lives) = (0, 0);
     for _ in 0..600 {
         for command in alone.passes(1_000) {
             if let Command::Write(write) = command {
                 assert!(write.value.is_none() && alone.machine.rooms.len() == 1);
                 removals += 1;
                 alone.machine.is_refused(&room, alone.now);
+            } else if matches!(command, Command::Begin { .. }) {
+                lives += 1;
             }
         }
     }
-    assert_eq!((removals, alone.machine.rooms.len()), (9, 0));
+    assert_eq!((removals, lives, alone.machine.rooms.len()), (9, 1, 0));
+}
+
+#[test]
+fn a_refusal_long_after_others_is_tried_again_soon() {
+    let (mut alone, room) = (Alone::new(), RoomName::of("red"));
+    alone.enters(&room);
+    // For a while all is refused.
+    for _ in 0..600 {
+        for command in alone.passes(1_000) {
+            if matches!(command, Command::Write(_)) && alone.machine.rooms[&room].refusals < 8 {
+                alone.machine.is_refused(&room, alone.now);
+            }
+        }
+    }
+    alone.machine.changes(&room, State::default(), alone.now);
+    alone.passes(200);
+    alone.machine.is_refused(&room, alone.now);
+    let writes = |sent: &[Command]| sent.iter().any(|one| matches!(one, Command::Write(_)));
+    assert!(!writes(&alone.passes(5_800)) && writes(&alone.passes(400)), "after 6 s");
+}
+
+#[test]
+fn a_node_whose_key_is_gone_again_and_again_waits_before_another_life() {
+    let mut alone = Alone::new();
+    let (start, mut begun) = (alone.now, Vec::new());
+    for _ in 0..600 {
+        for command in alone.passes(100) {
+            match command {
+                Command::Keep { life } => {
+                    let waits = alone.machine.is_kept(life, false, alone.now);
+                    assert_eq!(waits, !begun.is_empty());
+                    // The first time it begins at once.
+                    for command in alone.commands() {
+                        if let Command::Begin { life } = command {
+                            begun.push((alone.now - start).as_secs());
+                            alone.machine.has_begun(life, alone.now);
+                        }
+                    }
+                }
+                Command::Begin { life } => {
+                    begun.push((alone.now - start).as_secs());
+                    alone.machine.has_begun(life, alone.now);
+                }
+                _ => {}
+            }
+        }
+    }
+    assert_eq!(begun, [3, 18, 45]);
+}
+
+#[test]
+fn backends_that_are_answered_at_once_leave_nothing_behind() {
+    let (mut alone, room) = (Alone::new(), RoomName::of("red"));
+    alone.enters(&room);
+    let read = alone.commands();
+    alone.reads(&read, &[]);
+    for count in 0..50_000 {
+        alone.now += Duration::from_micros(10);
+        alone.asks(&room, count);
+    }
+    assert_eq!(alone.answered().len(), 50_000);
+    assert!(alone.machine.deadlines.len() < 10, "{}", alone.machine.deadlines.len());
 }
 
 #[test]
@@ -254,7 +317,7 @@ fn checks(alone: &mut Alone, sent: Vec<Command>) {
                 let lasts = vec![true; of.len()];
                 alone.machine.has_checked((&of, asked), &lasts, alone.now);
             }
-            Command::Keep { life } => alone.machine.is_kept(life, true),
+            Command::Keep { life } => assert!(!alone.machine.is_kept(life, true, alone.now)),
             _ => {}
         }
     }

@@ -155,15 +155,20 @@ impl Desk {
             };
             turn.acts.push(UplinkAct::Push(room, push));
         }
-        for (ticket, room) in self.machine.take_answered() {
+        let answered = self.machine.take_answered();
+        for (ticket, room) in &answered {
             let outcome = if room.is_some() { RemoteOutcome::Sent } else { RemoteOutcome::NotSent };
             if let Some(room) = room {
-                let others = self.machine.others(&room).map(|(node, state)| elsewhere(node, state));
-                self.census.set_elsewhere(&room, others.collect(), turn.now.instant);
-                self.machine.tidy(&room);
+                let others = self.machine.others(room).map(|(node, state)| elsewhere(node, state));
+                self.census.set_elsewhere(room, others.collect(), turn.now.instant);
             }
-            turn.acts.push(UplinkAct::Done(ticket, outcome));
+            turn.acts.push(UplinkAct::Done(*ticket, outcome));
         }
+        // Not before: several may have asked for the same room.
+        answered
+            .iter()
+            .filter_map(|(_, room)| room.as_ref())
+            .for_each(|room| self.machine.tidy(room));
         let [ignored, repeated] = self.machine.take_counts();
         self.broker.health.repeated.add(repeated);
         if ignored > 0 && self.broker.health.ignored.add(ignored) == 0 {
@@ -233,18 +238,17 @@ impl Desk {
 
     fn write(&self, write: &Write, out: &mut Vec<u8>, asks: &mut impl FnMut(Question)) {
         let (key, field) = (self.room_key(&write.room), field(self.broker.node, write.life));
-        match &write.value {
-            Some(value) => {
-                let args = [&b"HSET"[..], key.as_bytes(), field.as_bytes(), value.as_bytes()];
-                write_command(args, out);
-            }
-            None => write_command([&b"HDEL"[..], key.as_bytes(), field.as_bytes()], out),
-        }
-        asks(Question::Store(write.room.clone(), write.number));
-        if write.prolongs && write.value.is_some() {
+        let store = Question::Store(write.room.clone(), write.number);
+        if let Some(value) = &write.value {
+            write_command([b"HSET", key.as_bytes(), field.as_bytes(), value.as_bytes()], out);
+            asks(store);
+            // Each time: the hash may have been removed meanwhile, and would stay for ever.
             let expiry = EXPIRY.as_millis().to_string();
-            write_command([&b"PEXPIRE"[..], key.as_bytes(), expiry.as_bytes()], out);
+            write_command([b"PEXPIRE", key.as_bytes(), expiry.as_bytes()], out);
             asks(Question::AfterStore(write.room.clone()));
+        } else {
+            write_command([b"HDEL", key.as_bytes(), field.as_bytes()], out);
+            asks(store);
         }
         self.publish(&write.note, out);
         asks(Question::AfterStore(write.room.clone()));
@@ -268,7 +272,9 @@ impl Desk {
             (question, Value::Error(text)) => self.refused(&question, text, now),
             (Question::Begin(life), _) => self.machine.has_begun(life, now),
             (Question::Keep(life), Value::Integer(is_there)) => {
-                self.machine.is_kept(life, is_there == 1);
+                if self.machine.is_kept(life, is_there == 1, now) {
+                    self.notes(b"its key was gone soon; does the broker evict keys?");
+                }
             }
             (Question::Check(of, at), Value::Elements(_, count, rest)) if count == of.len() => {
                 let all = elements(count, rest);
@@ -314,6 +320,11 @@ impl Desk {
             // They are asked again soon; and what an ended life has stored counts no longer, also if it stays.
             Question::Check(..) | Question::Other => {}
         }
+        self.notes(text);
+    }
+
+    /// Counts a refusal, and writes why if it is the first one on this connection.
+    fn notes(&mut self, text: &[u8]) {
         self.broker.health.presence_refused.add(1);
         if !std::mem::replace(&mut self.has_noted, true) {
             let why = shown(text);

@@ -19,6 +19,8 @@ const CHECK: Duration = Duration::from_secs(2);
 /// How long after a connection, or a new life of another node, members are kept that are not found: all nodes may be about
 /// to send them anew.
 const GRACE: Duration = Duration::from_secs(5);
+/// If two lives in turn are shorter, the third one begins later.
+const SHORT: Duration = Duration::from_secs(30);
 /// After how long without a note the members of another node are not shown, whatever its key says: the clock of the broker
 /// may have been set back. It beats as often as it prolongs its key, so that should be gone.
 const UNHEARD: Duration = Duration::from_secs(12);
@@ -41,7 +43,7 @@ impl Machine {
     pub fn has_begun(&mut self, life: u64, now: Instant) {
         if life == self.life {
             self.own = Own::Lives;
-            self.refreshes_at = now + REFRESH;
+            (self.begun_at, self.refreshes_at) = (now, now + REFRESH);
             self.beats();
             self.writes_anew(now);
             // What earlier lives have stored is removed.
@@ -49,22 +51,33 @@ impl Machine {
         }
     }
 
-    /// The liveness key is prolonged, or was gone.
-    pub fn is_kept(&mut self, life: u64, is_there: bool) {
-        if life != self.life {
-            return;
+    /// The liveness key is prolonged, or was gone. Returns whether it was gone too often: then another life begins later.
+    pub fn is_kept(&mut self, life: u64, is_there: bool, now: Instant) -> bool {
+        if life != self.life || self.own != Own::Lives {
+            return false;
         }
         if is_there {
             self.refusals = 0;
-        } else {
-            self.ends();
-            self.begins();
+            return false;
         }
+        if now < self.begun_at + SHORT {
+            if self.refusals > 0 {
+                self.life_is_refused(life, now);
+                return true;
+            }
+            self.refusals = 1;
+        }
+        self.ends();
+        self.begins();
+        false
     }
 
+    /// This life has ended: what it has stored counts no longer.
     fn ends(&mut self) {
         self.clock += 1;
         self.ended = self.clock;
+        self.rooms.values_mut().for_each(|room| room.is_stored = false);
+        self.rooms.retain(|_, room| !room.is_idle() || room.is_queued);
     }
 
     /// The broker has refused to make the liveness key, or to prolong it. Then this life ends, and another one begins later.

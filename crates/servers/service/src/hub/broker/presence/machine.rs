@@ -23,7 +23,9 @@ const ANSWERS: Duration = Duration::from_secs(2);
 const ROUND: Duration = Duration::from_secs(300);
 /// How soon it is tried again what the broker has refused. After each further time the pause is twice as long, up to 48 s.
 const RETRY: Duration = Duration::from_secs(6);
-/// How often it is tried to remove what is stored of a room without members.
+/// After how long without a refusal in a room the pause is short again.
+const STEADY: Duration = Duration::from_secs(60);
+/// How often it is tried to remove what is stored of a room without members. Then another life begins.
 const MOST_REFUSALS: u32 = 8;
 /// Maximum number of reads that are not answered, and about how many bytes they may be: the broker closes connections
 /// for which too much waits (`client-output-buffer-limit`). At first one is sent.
@@ -79,10 +81,8 @@ pub struct Write {
     pub life: u64,
     /// For the answer: the number of the note.
     pub number: u64,
-    /// What is stored; `None`: nothing is.
+    /// What is stored, and expires; `None`: nothing is.
     pub value: Option<String>,
-    /// What is stored must last longer.
-    pub prolongs: bool,
     /// Is published after that.
     pub note: String,
 }
@@ -145,7 +145,7 @@ pub struct Machine {
     reading: usize,
     most_reads: usize,
     /// When the patience of members or backends ends, or something is tried again, and in which room.
-    deadlines: BTreeSet<(Instant, RoomName)>,
+    pub(super) deadlines: BTreeSet<(Instant, RoomName)>,
     /// How many backends wait.
     asking: usize,
     /// Nodes whose members were not found, but may be soon.
@@ -159,6 +159,8 @@ pub struct Machine {
     /// How often in a row the broker has refused to let this node live, and when the next life begins.
     pub(super) refusals: u32,
     pub(super) begins_at: Instant,
+    /// When this life has begun.
+    pub(super) begun_at: Instant,
     /// When the last life has ended, in the order of what was sent and heard.
     pub(super) ended: u64,
     /// When notes of others were last found to be missing, in this order, and when rooms are read because of that.
@@ -203,6 +205,7 @@ impl Machine {
             round_at: now,
             refusals: 0,
             begins_at: now,
+            begun_at: now,
             ended: 0,
             missed: 0,
             rereads_at: None,
@@ -297,12 +300,11 @@ impl Machine {
         };
         let (node, life, number) = (*node, *life, *notes);
         let note = Note { node, life, number, change: Some(change) }.to_json();
-        let prolongs = is_anew || room.announced.count == 0;
-        (room.is_stored, room.wrote, room.written_at) = (true, *notes, Some(now));
+        (room.is_stored, room.wrote, room.written_at) = (true, number, Some(now));
         room.announced = room.local.clone();
         let value = has_members.then(|| room.local.to_json());
         let room = name.clone();
-        Some(Command::Write(Box::new(Write { room, life, number, value, prolongs, note })))
+        Some(Command::Write(Box::new(Write { room, life, number, value, note })))
     }
 
     /// Rooms are read only after the life has begun: then what earlier ones have stored is found, too.
@@ -421,11 +423,13 @@ impl Machine {
         if self.rereads_at.take_if(|at| *at <= now).is_some() {
             self.reads_before(self.missed);
         }
-        for _ in 0..MOST_DUE {
-            if self.deadlines.first().is_none_or(|(at, _)| now < *at) {
-                break;
-            }
-            if let Some((_, name)) = self.deadlines.pop_first() {
+        let mut most = MOST_DUE;
+        while most > 0
+            && self.deadlines.first().is_some_and(|(at, _)| *at <= now)
+            && let Some((_, name)) = self.deadlines.pop_first()
+        {
+            if self.rooms.get(&name).is_some_and(Room::has_deadline) {
+                most -= 1;
                 self.settles(&name, now);
                 self.tries_again(&name, now);
             }
@@ -450,13 +454,15 @@ impl Machine {
         };
         if room.local.count > 0 && has_new(room) && room.list_until.is_none() {
             room.list_until = Some(now + PATIENCE);
-            self.deadlines.insert((now + PATIENCE, name.clone()));
         }
         room.is_changed = true;
         self.queues(name);
         self.notifies(name, notices);
         self.interest(name, had_interest);
         self.settles(name, now);
+        if let Some(until) = self.rooms.get(name).and_then(|room| room.list_until) {
+            self.deadlines.insert((until, name.clone()));
+        }
         self.forget_if_idle(name);
     }
 
@@ -498,9 +504,11 @@ impl Machine {
         let room = self.rooms.entry(name.clone()).or_default();
         let had_interest = room.has_interest();
         room.askers.push_back((asker, now + ANSWERS));
-        self.deadlines.insert((now + ANSWERS, name.clone()));
         self.interest(name, had_interest);
         self.settles(name, now);
+        if self.rooms.get(name).is_some_and(|room| !room.askers.is_empty()) {
+            self.deadlines.insert((now + ANSWERS, name.clone()));
+        }
     }
 
     /// Those who wait for the members of all nodes in a room get what they wait for, if these are known, or if they have
@@ -558,15 +566,16 @@ impl Machine {
     /// The broker has refused something in a room. That is tried again later, in this room alone.
     pub fn is_refused(&mut self, name: &RoomName, now: Instant) {
         let Some(room) = self.rooms.get_mut(name) else { return };
-        if room.refusals >= MOST_REFUSALS && !room.has_interest() {
-            room.is_stored = false;
-            return self.forget_if_idle(name);
+        if room.tried_at.is_none_or(|at| at + STEADY < now) {
+            room.refusals = 0;
         }
-        // Whatever is written next: what is stored must expire.
-        room.is_anew = true;
+        if room.refusals >= MOST_REFUSALS && !room.has_interest() {
+            // Rooms that cannot be removed would be more and more. What an ended life has stored counts no longer.
+            return self.life_is_refused(self.life, now);
+        }
         if room.retries_at.is_none() {
             let at = now + pause(&mut room.refusals);
-            room.retries_at = Some(at);
+            (room.retries_at, room.tried_at) = (Some(at), Some(at));
             self.deadlines.insert((at, name.clone()));
         }
     }

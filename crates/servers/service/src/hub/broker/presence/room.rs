@@ -59,12 +59,19 @@ pub(super) struct Room {
     /// How often the broker has refused something on this connection, and when that is tried again.
     pub refusals: u32,
     pub retries_at: Option<Instant>,
+    /// When it was last tried again, or will be.
+    pub tried_at: Option<Instant>,
 }
 
 impl Room {
     /// Whether the members of other nodes matter here.
     pub fn has_interest(&self) -> bool {
         self.local.count > 0 || !self.askers.is_empty()
+    }
+
+    /// Whether somebody waits, or something is tried again.
+    pub fn has_deadline(&self) -> bool {
+        self.list_until.is_some() || self.retries_at.is_some() || !self.askers.is_empty()
     }
 
     /// Whether nothing is left to do.

@@ -140,15 +140,19 @@ impl Node {
 
     /// Members and backends get what they must get.
     fn notifies(&mut self) {
-        for (Ticket { count, .. }, room) in self.machine.take_answered() {
-            assert!(self.asked.remove(&count).is_some(), "it is answered once");
+        let answered = self.machine.take_answered();
+        for (Ticket { count, .. }, room) in &answered {
+            assert!(self.asked.remove(count).is_some(), "it is answered once");
             let others = room.as_ref().map(|room| {
                 let own = self.rooms.get(room).map_or(0, BTreeMap::len);
                 own + self.machine.others(room).map(|(_, state)| state.count).sum::<usize>()
             });
-            self.answers.insert(count, others);
-            room.into_iter().for_each(|room| self.machine.tidy(&room));
+            self.answers.insert(*count, others);
         }
+        answered
+            .iter()
+            .filter_map(|(_, room)| room.as_ref())
+            .for_each(|room| self.machine.tidy(room));
         for (room, notice) in self.machine.take_notices() {
             let Some(members) = self.rooms.get_mut(&room) else { continue };
             members.iter_mut().for_each(|(number, member)| member.hears(*number, &notice));
@@ -259,9 +263,11 @@ impl World {
                 let node = number.unwrap_or_default();
                 let key = (node, write.life);
                 let room = rooms.entry(write.room.clone()).or_default();
-                room.expires |= write.prolongs;
                 match write.value {
-                    Some(value) => drop(room.fields.insert(key, value)),
+                    Some(value) => {
+                        room.fields.insert(key, value);
+                        room.expires = true;
+                    }
                     None => drop(room.fields.remove(&key)),
                 }
                 rooms.retain(|_, room| !room.fields.is_empty());
@@ -492,7 +498,8 @@ impl World {
     fn settles(&mut self) -> Result<(), String> {
         self.refuses = false;
         let quiet = if self.was_set { QUIET + UNHEARD } else { QUIET };
-        let end = self.now + if self.has_refused { quiet + LONGEST_PAUSE } else { quiet };
+        let is_late = self.has_refused || self.nodes.iter().any(|node| node.machine.refusals > 0);
+        let end = self.now + if is_late { quiet + LONGEST_PAUSE } else { quiet };
         for at in 0..self.nodes.len() {
             self.nodes[at].stopped_until = self.now;
             if self.nodes[at].is_stalled {
@@ -513,15 +520,18 @@ impl World {
         for (room, name) in ROOMS.map(RoomName::of).iter().zip(ROOMS) {
             let here = |node: &Node| node.rooms.get(room).map_or(0, BTreeMap::len);
             let truth: usize = self.nodes.iter().map(here).sum();
-            self.count += 1;
-            let count = self.count as u64;
-            self.nodes.iter_mut().for_each(|node| node.asks(room, count, self.now));
+            self.count += 2;
+            // Two at once.
+            let counts = [self.count as u64 - 1, self.count as u64];
+            for node in &mut self.nodes {
+                counts.iter().for_each(|count| node.asks(room, *count, self.now));
+            }
             for _ in 0..5 {
                 (0..self.nodes.len()).for_each(|at| self.turns(at, true));
             }
             for node in &self.nodes {
-                let answer = node.answers.get(&count);
-                if answer != Some(&Some(truth)) {
+                let answer = counts.map(|count| node.answers.get(&count).copied().flatten());
+                if answer != [Some(truth); 2] {
                     return Err(format!(
                         "{} answers {answer:?} for {truth} in {name}",
                         node.number
@@ -603,7 +613,9 @@ impl Node {
         let machine = &mut self.machine;
         match answer {
             Answer::Begun(life) => machine.has_begun(life, now),
-            Answer::Kept(life, is_there) => machine.is_kept(life, is_there),
+            Answer::Kept(life, is_there) => {
+                machine.is_kept(life, is_there, now);
+            }
             Answer::Written(room, number) => machine.has_written(&room, number),
             Answer::Refused(Command::Begin { life } | Command::Keep { life }) => {
                 machine.life_is_refused(life, now);
