@@ -65,6 +65,10 @@ impl Reloaded for ReloadedHub {
             settings.api.is_some() == self.hub.has_api(),
             "api_key_file: adding or removing the API for backends needs a restart"
         );
+        ensure!(
+            self.hub.may_notify(&settings),
+            "presence: with --broker, a hub that starts without presence in any room must be restarted to get it"
+        );
         let (longest, memory) = (settings.longest, self.hub.memory_limit());
         ensure!(
             longest <= memory / 8,

@@ -134,12 +134,6 @@ pub fn check_with_broker(settings: &HubSettings) -> anyhow::Result<()> {
             settings.longest
         );
     }
-    if settings.presence || settings.rooms.iter().any(|rule| rule.presence == Some(true)) {
-        bail!(
-            "--broker and --presence: a hub knows only its own members, so it would announce a wrong count; leave \
-             one out"
-        );
-    }
     Ok(())
 }
 

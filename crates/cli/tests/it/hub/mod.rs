@@ -7,6 +7,7 @@ mod broker;
 mod broker_cluster;
 mod broker_history;
 mod broker_mended;
+mod broker_presence;
 mod broker_reached;
 mod broker_sentinels;
 mod centrifuge;

@@ -5,7 +5,10 @@ use super::{
     dismissal::Dismissal,
     history::{Asker, Position, Wanted},
     last_delivery::Sample,
-    message::{Change, Note, payload_of, write_broadcast, write_gap, write_kept, write_presence},
+    message::{
+        Change, Note, payload_of, write_broadcast, write_gap, write_kept, write_presence,
+        write_roster,
+    },
 };
 use regatta_engine::{Charge, Memory, Push, Wire};
 use regatta_proto::websocket::Frame;
@@ -43,6 +46,11 @@ enum Kind {
     Dismissal(Arc<Dismissal>),
     /// It says that messages are missing; to members of a room with a history, that this may be so.
     Gap,
+    /// The members of a room on all hubs at a broker: for those that have no list yet and whose numbers are below this one,
+    /// or for all that have one.
+    List { below: Option<usize> },
+    /// It asks the connection to the broker for the members of a room on all hubs. It has no frame.
+    AsksForMembers,
     /// It asks the connection to the broker for messages of a history. It has no frame.
     Question { wanted: Wanted, asker: Asker },
 }
@@ -113,6 +121,42 @@ impl Broadcast {
         write_gap(None, &mut plain);
         let frames = Frames { plain: plain.into(), kind: Kind::Gap, ..Frames::default() };
         Broadcast(Arc::new(frames))
+    }
+
+    /// Lists members of a room on all hubs. `below`: for members with a lower number that have no list yet; `None`: for all
+    /// that have one.
+    pub(super) fn list(
+        names: &[Arc<str>],
+        members: usize,
+        below: Option<usize>,
+        memory: &Arc<Memory>,
+    ) -> Self {
+        let names: Vec<&str> = names.iter().map(|name| &**name).collect();
+        let mut plain = Vec::new();
+        write_roster(&names, members, &mut plain);
+        let kind = Kind::List { below };
+        let frames = Frames { plain: plain.into(), kind, ..Frames::default() };
+        Broadcast(Arc::new(frames)).charged(memory)
+    }
+
+    /// Whether this is about the members of a room. `number`: that of a member, who has no list yet if it `waits`. Returns
+    /// `Some` with whether it is for this member.
+    pub(super) fn of_presence(&self, number: usize, waits: bool) -> Option<bool> {
+        match self.0.kind {
+            Kind::Note(_) | Kind::List { below: None } => Some(!waits),
+            Kind::List { below: Some(below) } => Some(waits && number < below),
+            _ => None,
+        }
+    }
+
+    /// Asks the connection to the broker for the members of a room on all hubs.
+    pub(super) fn ask_for_members() -> Self {
+        Broadcast(Arc::new(Frames { kind: Kind::AsksForMembers, ..Frames::default() }))
+    }
+
+    /// Whether it asks for the members of a room on all hubs.
+    pub(super) fn asks_for_members(&self) -> bool {
+        matches!(self.0.kind, Kind::AsksForMembers)
     }
 
     /// Whether it says that messages are missing.
@@ -217,7 +261,8 @@ impl Push for Broadcast {
     }
 
     fn must_arrive(&self) -> bool {
-        matches!(self.0.kind, Kind::Dismissal(_) | Kind::Gap)
+        // The list of a new member comes once, and changes are of no use without it.
+        matches!(self.0.kind, Kind::Dismissal(_) | Kind::Gap | Kind::List { below: Some(_) })
     }
 }
 

@@ -68,7 +68,7 @@ impl Hub {
     pub fn new(settings: Settings) -> Hub {
         let mut census = match settings.broker {
             None => Census::new(settings.api.is_some() || settings.centrifuge),
-            Some(_) => Census::joined(),
+            Some(_) => Census::joined(Plan::new(settings.clone()).has_presence()),
         };
         census.describes = settings.centrifuge;
         Hub::with(settings, census)
@@ -125,6 +125,13 @@ impl Hub {
     /// Whether it has an API for backends.
     pub fn has_api(&self) -> bool {
         self.live.current().api.is_some()
+    }
+
+    /// Whether a reload with these settings may notify members of others. A hub that has a broker tells the others of its
+    /// members only if members of some room were notified at the start.
+    pub fn may_notify(&self, settings: &Settings) -> bool {
+        let has_broker = self.live.current().broker.is_some();
+        !has_broker || self.census.notifies() || !Plan::new(settings.clone()).has_presence()
     }
 
     /// Whether clients need no token.

@@ -19,7 +19,10 @@ use regatta_engine::{Now, Post, RoomName};
 use regatta_proto::websocket::CloseCode;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 /// Maximum number of rooms of a broadcast, and of methods of a batch.
 const MOST: usize = 1_000;
@@ -116,6 +119,13 @@ struct Unsubscribe {
 struct Batch<'a> {
     #[serde(borrow)]
     commands: Vec<BTreeMap<String, &'a RawValue>>,
+}
+
+/// The members of a room.
+pub(super) struct Everybody {
+    pub count: usize,
+    /// Those that are listed, each with its name for backends.
+    pub listed: Vec<(String, Arc<Person>)>,
 }
 
 /// A backend that calls methods of a hub.
@@ -315,28 +325,37 @@ impl<'a> Backend<'a> {
         if self.census.knows_all() { Ok(()) } else { Err(Failure::NOT_AVAILABLE) }
     }
 
-    fn presence(&self, channel: &str) -> Result<Answer, Failure> {
-        self.needs_all()?;
-        let people = self.census.people(&room(channel)?);
-        let client = |(number, person): &(usize, Arc<Person>)| {
+    fn presence(&mut self, channel: &str) -> Result<Answer, Failure> {
+        let Some(everybody) = self.everybody(channel)? else { return Ok(Answer::Done {}) };
+        let client = |(id, person): (String, Arc<Person>)| {
             let client = Client {
-                client: number.to_string(),
+                client: id.clone(),
                 user: person.user().to_owned(),
                 conn_info: person.info.clone(),
                 chan_info: person.name.as_deref().map(|name| Named { name: name.to_owned() }),
             };
-            (client.client.clone(), client)
+            (id, client)
         };
-        Ok(Answer::Presence { presence: people.iter().map(client).collect() })
+        Ok(Answer::Presence { presence: everybody.listed.into_iter().map(client).collect() })
     }
 
-    fn presence_stats(&self, channel: &str) -> Result<Answer, Failure> {
+    fn presence_stats(&mut self, channel: &str) -> Result<Answer, Failure> {
+        let Some(everybody) = self.everybody(channel)? else { return Ok(Answer::Done {}) };
+        let users = everybody.listed.iter().map(|(_, person)| person.user());
+        let num_users = users.collect::<BTreeSet<_>>().len();
+        Ok(Answer::PresenceStats { num_clients: everybody.count, num_users })
+    }
+
+    /// The members of a room, at all hubs if there is a broker; `None`: the broker is asked first.
+    fn everybody(&mut self, channel: &str) -> Result<Option<Everybody>, Failure> {
+        let room = room(channel)?;
+        if self.settings.broker.is_some() {
+            return self.at_all_hubs(&room);
+        }
         self.needs_all()?;
-        let people = self.census.people(&room(channel)?);
-        let mut users: Vec<&str> = people.iter().map(|(_, person)| person.user()).collect();
-        users.sort_unstable();
-        users.dedup();
-        Ok(Answer::PresenceStats { num_clients: people.len(), num_users: users.len() })
+        let people = self.census.people(&room).into_iter();
+        let listed: Vec<_> = people.map(|(number, person)| (number.to_string(), person)).collect();
+        Ok(Some(Everybody { count: listed.len(), listed }))
     }
 
     /// The rooms that have members, of this pattern; empty: all.

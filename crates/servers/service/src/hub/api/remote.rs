@@ -2,7 +2,7 @@
 
 use super::{
     awaited::Awaited,
-    command::{Backend, NotJson},
+    command::{Backend, Everybody, NotJson},
     reply::{Answer, Failure, Response},
 };
 use crate::{
@@ -10,12 +10,17 @@ use crate::{
     hub::{
         broadcast::Broadcast,
         broker,
+        census::Elsewhere,
         history::{Asker, Epoch, Position, Wanted},
     },
 };
 use regatta_engine::{Flow, Post, RemoteOutcome, RoomName};
 use regatta_proto::http1::{Date, Reply, Status};
+use std::sync::Arc;
 
+/// Why the members of a room are not known.
+const MEMBERS_UNKNOWN: &str =
+    "the members at other hubs are not known: the broker does not answer, or refuses it";
 /// Maximum number of messages of one request.
 const MOST_SENT: usize = 10_000;
 /// Why a backend gets no history.
@@ -58,6 +63,42 @@ impl Backend<'_> {
             responses.push(response(None));
         }
         Ok(responses)
+    }
+
+    /// Asks the broker for the members of a room at all hubs; or, in the second call, returns them.
+    ///
+    /// # Errors
+    /// The room has no presence, or the broker is away; or as [`Backend::send`].
+    pub(super) fn at_all_hubs(&mut self, room: &RoomName) -> Result<Option<Everybody>, Failure> {
+        let Backend { settings, census, .. } = *self;
+        if !settings.terms(room.as_str()).presence {
+            return Err(Failure::NOT_AVAILABLE);
+        }
+        let awaited = self.awaited.get_or_insert_default();
+        let Some(used) = &mut awaited.used else {
+            if awaited.outcomes.len() >= MOST_SENT {
+                return Err(Failure::bad(format!("expected at most {MOST_SENT} methods")));
+            }
+            let (push, ticket) = (Broadcast::ask_for_members(), awaited.outcomes.len() as u64);
+            self.posts.push(Post::Remote(room.clone(), push, ticket));
+            awaited.outcomes.push(None);
+            return Ok(None);
+        };
+        *used += 1;
+        let is_known = awaited.outcomes.get(*used - 1) == Some(&Some(RemoteOutcome::Sent));
+        let others = census.elsewhere(room).filter(|_| is_known);
+        let others = others.ok_or(Failure::of_broker(MEMBERS_UNKNOWN))?;
+        let (mut count, _, here) = census.attendance(room, usize::MAX);
+        let own = settings.broker.as_ref().map_or(0, |broker| broker.node);
+        let named = |node: u64, (number, person): &(usize, Arc<_>)| {
+            (format!("{node:016x}-{number}"), Arc::clone(person))
+        };
+        let mut listed: Vec<_> = here.iter().map(|one| named(own, one)).collect();
+        for Elsewhere { node, count: others, listed: some } in &*others {
+            count += others;
+            listed.extend(some.iter().map(|one| named(*node, one)));
+        }
+        Ok(Some(Everybody { count, listed }))
     }
 
     /// Asks the broker for the history of a room; or, in the second call, says whether it is here now.

@@ -36,6 +36,10 @@ pub struct Health {
     pub(super) ignored: Counter,
     /// Those that came again, or behind newer ones of the same hub.
     pub(super) repeated: Counter,
+    /// Members are notified of those of all hubs.
+    presence: AtomicBool,
+    /// Commands for that that the broker has refused.
+    pub(super) presence_refused: Counter,
     sent: Counter,
     not_sent: Counter,
     unknown: Counter,
@@ -73,6 +77,10 @@ impl Health {
     /// Whether messages of this hub are on their way.
     pub(in super::super) fn has_awaited(&self) -> bool {
         self.awaited.get() > 0
+    }
+
+    pub(super) fn has_presence(&self) {
+        self.presence.store(true, Relaxed);
     }
 
     /// The sender of one more message waits.
@@ -180,6 +188,10 @@ impl Health {
         one("broker_ignored_total", "counter", help, of(&self.ignored));
         let help = "Messages that came again or behind newer ones of the same hub, and were not delivered.";
         one("broker_repeated_total", "counter", help, of(&self.repeated));
+        if self.presence.load(Relaxed) {
+            let help = "Commands for presence that the broker has refused.";
+            one("broker_presence_refused_total", "counter", help, of(&self.presence_refused));
+        }
         let sent = [
             (label("outcome", "published"), of(&self.sent)),
             (label("outcome", "not_published"), of(&self.not_sent)),

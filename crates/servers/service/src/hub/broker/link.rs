@@ -17,6 +17,7 @@ use super::{
     moves::Moves,
     newest::Newest,
     partition::Channels,
+    presence::Desk,
     queue::Queue,
     sent::{Inconsistent, SILENCE, Sent},
     settings::Broker,
@@ -41,6 +42,8 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from
 const STEADY: Duration = Duration::from_secs(10);
 /// Bytes of unwritten output from which on messages wait. With more, the connection would not be read.
 const MOST_PENDING: usize = 48 << 10;
+/// The same while presence has something to send. It leaves some room for the histories.
+const MOST_SHARED: usize = MOST_PENDING / 2;
 /// How soon it is checked whether the output is written.
 const SOON: Duration = Duration::from_millis(1);
 
@@ -62,6 +65,10 @@ pub(super) struct Link {
     flushes_at: Option<Instant>,
     /// The histories, and the commands that are not answered.
     keeper: Keeper,
+    /// What this hub knows of the members of others, if its own are notified.
+    presence: Option<Box<Desk>>,
+    /// Presence has sent something since a message was taken from the queue.
+    messages_first: bool,
     /// Since when it is up.
     up_at: Instant,
     /// The addresses that are tried.
@@ -107,8 +114,13 @@ type Why = String;
 impl Link {
     /// Creates one that connects at its first [tick](Uplink::tick).
     pub(super) fn new(broker: Arc<Broker>, live: Arc<Live>, census: Arc<Census>) -> Link {
+        let mut channels = Channels::new(&broker.start(), broker.node, broker.is_in_cluster);
+        let presence = live.current().has_presence().then(|| {
+            let (publish, channel) = (channels.publish, channels.with_presence(&broker.start()));
+            Box::new(Desk::new(&broker, &live, &census, (publish, channel)))
+        });
         Link {
-            channels: Channels::new(&broker.start(), broker.node, broker.is_in_cluster),
+            channels,
             random: broker.node | 1,
             keeper: Keeper::new(Arc::clone(&broker), Arc::clone(&live), census),
             broker,
@@ -119,6 +131,8 @@ impl Link {
             queue: Queue::default(),
             window: Window::default(),
             flushes_at: None,
+            presence,
+            messages_first: false,
             up_at: Instant::now(),
             attempt: Attempt::default(),
             moves: Moves::default(),
@@ -148,6 +162,9 @@ impl Link {
         }
         (self.window, self.flushes_at) = (Window::default(), None);
         self.keeper.lose(turn);
+        if let Some(presence) = &mut self.presence {
+            presence.lose(turn);
+        }
         self.broker.health.set_busy(false);
         self.input = Input::default();
         if was_up {
@@ -223,6 +240,9 @@ impl Link {
             self.moves.announces(self.sent.next());
             self.note(Note::Moved, turn);
         }
+        if let Some(presence) = &mut self.presence {
+            presence.is_up(turn.now.instant);
+        }
         self.keeper.is_up(turn);
     }
 
@@ -269,7 +289,7 @@ impl Link {
             (_, Heard::Message { .. }) => Ok(()),
             (State::Subscribing(until, before), Heard::Subscribed) => {
                 self.state = State::Subscribing(until, before + 1);
-                if before + 1 == Channels::COUNT {
+                if before + 1 == self.channels.count() {
                     self.state = State::Proving(until);
                     self.beat(turn);
                 }
@@ -285,6 +305,12 @@ impl Link {
                     None => Err("it answers what was not asked".to_owned()),
                     Some(Asked::Role) => greeted(reply, self.broker.is_in_cluster),
                     Some(Asked::Publish(room)) => self.answered(reply, room.as_ref(), turn),
+                    Some(Asked::Presence(question)) => {
+                        if let Some(presence) = &mut self.presence {
+                            presence.answered(question, reply, turn);
+                        }
+                        Ok(())
+                    }
                     Some(asked) => {
                         self.keeper.answered(asked, reply, turn);
                         Ok(())
@@ -347,6 +373,12 @@ impl Link {
                 State::Up(_) => {}
                 _ => self.is_up(turn),
             }
+            return Ok(());
+        }
+        if let Some(presence) = &mut self.presence
+            && presence.is_channel(channel)
+        {
+            presence.hears(payload, turn);
             return Ok(());
         }
         self.broker.health.received.add(1);
@@ -428,9 +460,22 @@ impl Link {
         }
     }
 
+    /// A backend asks for the members of a room on all hubs.
+    fn asked_for_members(&mut self, room: &RoomName, ticket: Ticket, turn: &mut Turn<'_>) {
+        match &mut self.presence {
+            Some(presence) => presence.ask(room, ticket, turn),
+            None => turn.acts.push(UplinkAct::Done(ticket, RemoteOutcome::NotSent)),
+        }
+        self.flush(turn);
+    }
+
     /// Whether a message may be sent now.
     fn has_room(&self, turn: &Turn<'_>) -> bool {
-        self.sent.len() < self.window.most() && turn.pending.max(turn.out.len()) < MOST_PENDING
+        // What presence has to send needs room, too.
+        let presence = self.presence.as_ref();
+        let most =
+            if presence.is_some_and(|one| one.has_commands()) { MOST_SHARED } else { MOST_PENDING };
+        self.sent.len() < self.window.most() && turn.pending.max(turn.out.len()) < most
     }
 
     /// Sends what waits, up to the limits of `has_room`.
@@ -438,18 +483,37 @@ impl Link {
         if !matches!(self.state, State::Up(_)) {
             return;
         }
+        // Presence and messages take turns: a single write of presence may be longer than what may be unwritten.
+        let has_sent = self.messages_first && self.empties_queue(turn);
+        let Link { presence, keeper, .. } = self;
+        if let Some(presence) = presence {
+            let before = turn.out.len();
+            let asks = |question| keeper.asks(Asked::Presence(question));
+            presence.flush(MOST_SHARED, turn, asks);
+            self.messages_first |= turn.out.len() > before;
+        }
         // Before messages, because these would leave no room for questions.
         self.keeper.flush(turn);
-        while self.has_room(turn)
-            && let Some(waiting) = self.queue.take()
-        {
-            self.publish(&waiting.room, &waiting.push, waiting.ticket, turn);
+        if self.empties_queue(turn) || has_sent {
+            self.messages_first = false;
         }
         let is_busy = !self.queue.is_empty();
         self.broker.health.set_busy(is_busy);
         let has_window = self.sent.len() < self.window.most();
         let waits = is_busy && has_window || self.keeper.is_held();
         self.flushes_at = waits.then(|| turn.now.instant + SOON);
+    }
+
+    /// Publishes what waits, as long as there is room. Returns whether it has published something.
+    fn empties_queue(&mut self, turn: &mut Turn<'_>) -> bool {
+        let mut has_sent = false;
+        while self.has_room(turn)
+            && let Some(waiting) = self.queue.take()
+        {
+            self.publish(&waiting.room, &waiting.push, waiting.ticket, turn);
+            has_sent = true;
+        }
+        has_sent
     }
 
     fn publish(&mut self, room: &RoomName, push: &Broadcast, ticket: Ticket, turn: &mut Turn<'_>) {
@@ -518,6 +582,9 @@ impl Uplink<Broadcast> for Link {
     }
 
     fn send(&mut self, room: &RoomName, push: &Broadcast, ticket: Ticket, turn: &mut Turn<'_>) {
+        if push.asks_for_members() {
+            return self.asked_for_members(room, ticket, turn);
+        }
         if push.asked().is_some() {
             self.keeper.asked_for(room, push, ticket, turn);
             if self.keeper.is_held() {
@@ -538,6 +605,24 @@ impl Uplink<Broadcast> for Link {
     }
 
     fn due(&self) -> Option<Instant> {
+        let of_presence = self.presence.as_ref().map(|presence| presence.due());
+        self.must_act_at().into_iter().chain(of_presence).min()
+    }
+
+    fn tick(&mut self, turn: &mut Turn<'_>) {
+        if let Some(presence) = &mut self.presence
+            && presence.due() <= turn.now.instant
+        {
+            presence.tick(turn);
+            self.flush(turn);
+        }
+        self.acts(turn);
+    }
+}
+
+impl Link {
+    /// The deadline of the connection.
+    pub(super) fn must_act_at(&self) -> Option<Instant> {
         match self.state {
             State::Down(at)
             | State::Connecting(at)
@@ -551,7 +636,8 @@ impl Uplink<Broadcast> for Link {
         }
     }
 
-    fn tick(&mut self, turn: &mut Turn<'_>) {
+    /// Does what is due for the connection.
+    fn acts(&mut self, turn: &mut Turn<'_>) {
         let now = turn.now.instant;
         match self.state {
             State::Down(at) if at <= now => self.connect(turn),

@@ -5,8 +5,8 @@
 //! connection, `tls` what may be around it, `attempt` which addresses are tried for it, `moves` what
 //! follows from another server, `sent` what was published and has not come back, `newest` the
 //! newest message of each hub, `queue` what waits
-//! until that is less, and `window` how much it may be; `history` keeps histories there; `settings` and `health` are
-//! shared with the rest of the hub.
+//! until that is less, and `window` how much it may be; `history` keeps histories there; `presence` is what
+//! hubs know of the members of one another; `settings` and `health` are shared with the rest of the hub.
 
 mod attempt;
 mod envelope;
@@ -18,6 +18,7 @@ mod link;
 mod moves;
 mod newest;
 mod partition;
+mod presence;
 mod queue;
 mod sent;
 mod settings;

@@ -26,6 +26,8 @@ pub(super) struct Channels {
     pub(super) beat: Box<str>,
     /// The one in which a hub announces that it was at another server.
     pub(super) moved: Box<str>,
+    /// The one in which hubs publish which members they have, if this one notifies its own.
+    presence: Option<Box<str>>,
 }
 
 impl Channels {
@@ -38,7 +40,13 @@ impl Channels {
             partitions: (0..PARTITIONS).map(name).collect(),
             beat: format!("{start}:beat:{node:016x}").into(),
             moved: format!("{start}:moved").into(),
+            presence: None,
         }
+    }
+
+    /// With the one for presence, which is returned.
+    pub(super) fn with_presence(&mut self, start: &str) -> &str {
+        self.presence.insert(format!("{start}:presence").into())
     }
 
     /// The channel of a room.
@@ -48,11 +56,14 @@ impl Channels {
 
     /// All that a hub subscribes to.
     pub(super) fn all(&self) -> impl Iterator<Item = &str> {
-        self.partitions.iter().map(|name| &**name).chain([&*self.beat, &*self.moved])
+        let partitions = self.partitions.iter().map(|name| &**name);
+        partitions.chain([&*self.beat, &*self.moved]).chain(self.presence.as_deref())
     }
 
     /// How many these are.
-    pub(super) const COUNT: usize = PARTITIONS + 2;
+    pub(super) fn count(&self) -> usize {
+        PARTITIONS + 2 + usize::from(self.presence.is_some())
+    }
 }
 
 #[cfg(test)]
@@ -74,11 +85,15 @@ mod tests {
     fn no_two_channels_are_the_same() {
         let (one, other) = (Channels::new("a", 1, false), Channels::new("a", 2, false));
         let all: BTreeSet<&str> = one.all().chain([&*other.beat]).collect();
-        assert_eq!(all.len(), Channels::COUNT + 1);
+        assert_eq!(all.len(), one.count() + 1);
         assert!(one.all().any(|channel| channel == one.of("chat")));
         assert_eq!(&*one.beat, "a:beat:0000000000000001");
         assert_eq!((one.subscribe, one.publish), (&b"SUBSCRIBE"[..], &b"PUBLISH"[..]));
         let sharded = Channels::new("{a}", 1, true);
+        let mut with_presence = Channels::new("a", 1, false);
+        assert_eq!(with_presence.with_presence("a"), "a:presence");
+        assert_eq!(with_presence.all().count(), with_presence.count());
+        assert_eq!((with_presence.count(), one.count()), (131, 130));
         assert!(sharded.all().all(|channel| channel.starts_with("{a}:")), "all are in one slot");
         assert_eq!((sharded.subscribe, sharded.publish), (&b"SSUBSCRIBE"[..], &b"SPUBLISH"[..]));
     }

@@ -51,6 +51,12 @@ impl fmt::Debug for BrokerTls {
     }
 }
 
+/// A key at a broker, with the [start](Broker::start) of all, for a room. Its end says how long the name of the room before
+/// it is, so no two keys are the same, whatever is in a prefix or a name.
+pub(super) fn key(start: &str, room: &str, kind: &str) -> String {
+    format!("{start}:{room}:{}:{kind}", room.len())
+}
+
 /// Returns the newest password.
 pub type Password = Arc<dyn Fn() -> Arc<String> + Send + Sync>;
 

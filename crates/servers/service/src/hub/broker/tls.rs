@@ -188,7 +188,7 @@ impl Uplink<Broadcast> for BrokerLink {
     }
 
     fn tick(&mut self, turn: &mut Turn<'_>) {
-        let is_late = self.link.due().is_some_and(|due| due <= turn.now.instant);
+        let is_late = self.link.must_act_at().is_some_and(|due| due <= turn.now.instant);
         if is_late && self.tls.as_ref().is_some_and(Tls::is_shaking) {
             let why = "the TLS handshake takes too long; the server may not speak TLS";
             return self.call(turn, |link, turn| link.lose(why, turn));

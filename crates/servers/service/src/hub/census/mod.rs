@@ -23,16 +23,20 @@ use crate::{
 use regatta_engine::{Counter, Memory, PolicyCounts, RoomName};
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
+    mem,
     num::NonZeroU32,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 /// Maximum length of a room's or member's name, in bytes.
 pub(super) const LONGEST_NAME: usize = 128;
+
+/// How long the members of a room at other hubs are kept for a backend that has asked for them.
+const LOOKS_WITHIN: Duration = Duration::from_secs(10);
 
 /// The lowest number of a connection that may be in several rooms.
 const CONNECTIONS: usize = 1 << 48;
@@ -47,6 +51,11 @@ pub(super) struct Census {
     dismissed: Mutex<HashMap<(usize, RoomName), Arc<Dismissal>>>,
     /// Of rooms whose messages are kept. They are opened, closed and freed only while `rooms` is locked.
     pub histories: Histories,
+    /// Rooms whose members have changed, for presence at a broker; `None`: nobody wants to know. Only locked while `rooms`
+    /// is.
+    changed: Option<Mutex<HashSet<RoomName>>>,
+    /// The members of some rooms at other hubs, for backends that have asked for them.
+    elsewhere: Mutex<HashMap<RoomName, Known>>,
     /// Rooms with members whose messages are kept. Only changed while `rooms` is locked.
     following: AtomicUsize,
     /// Several processes have members. Those of others are known only from the notes they post.
@@ -86,6 +95,22 @@ struct Room {
     /// Its messages, if they are kept. That is decided for the first member, and holds for all who come while there are
     /// members: each message must be for all of them.
     history: Option<Arc<RoomHistory>>,
+}
+
+/// How many members a room has, a number that is higher than those of all, and some of them.
+pub(super) type Attendance = (usize, usize, Vec<(usize, Arc<Person>)>);
+
+/// The members of a room at all other hubs, and since when they are known.
+type Known = (Instant, Arc<[Elsewhere]>);
+
+/// The members of a room at another hub.
+#[derive(Debug)]
+pub(super) struct Elsewhere {
+    /// The number of the hub at the broker.
+    pub node: u64,
+    pub count: usize,
+    /// Some of them, by their numbers there.
+    pub listed: Vec<(usize, Arc<Person>)>,
 }
 
 /// A member's entry in a room. Dropping it removes the member.
@@ -154,7 +179,7 @@ impl Presence {
 
     /// Removes the member from its room, before it is dropped.
     pub fn leave(&mut self) {
-        if !std::mem::replace(&mut self.has_left, true) {
+        if !mem::replace(&mut self.has_left, true) {
             let mut rooms = self.census.rooms();
             if self.census.dismissed().remove(&(self.number, self.room.clone())).is_none() {
                 self.census.members.take_back();
@@ -189,9 +214,10 @@ impl Census {
     }
 
     /// Creates a census of one of several hubs at a broker. None of them knows all members, nor sees the last delivery
-    /// of a message.
-    pub fn joined() -> Census {
-        Census::default()
+    /// of a message. `has_presence`: the others are notified of its members.
+    pub fn joined(has_presence: bool) -> Census {
+        let changed = has_presence.then(Mutex::default);
+        Census { lists_all: has_presence, changed, ..Census::default() }
     }
 
     /// Creates a census with shared counters for several processes, each with its own rooms.
@@ -201,6 +227,8 @@ impl Census {
             rooms: Mutex::default(),
             joins: Mutex::default(),
             dismissed: Mutex::default(),
+            changed: None,
+            elsewhere: Mutex::default(),
             histories: Histories::default(),
             following: AtomicUsize::new(0),
             apart: true,
@@ -227,7 +255,7 @@ impl Census {
     }
 
     fn dismissed(&self) -> MutexGuard<'_, HashMap<(usize, RoomName), Arc<Dismissal>>> {
-        self.dismissed.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.dismissed)
     }
 
     /// Counts a client that may not open a WebSocket.
@@ -284,6 +312,7 @@ impl Census {
             self.following.fetch_add(1, Relaxed);
         }
         here.add(number, listed);
+        self.has_changed(room);
         if let Some(kept) = here.history.as_ref().filter(|_| history.are_kept()) {
             kept.limit(history);
         }
@@ -377,6 +406,7 @@ impl Census {
         let Some(here) = rooms.get_mut(room) else { return };
         here.members -= 1;
         here.people.remove(&number);
+        self.has_changed(room);
         if here.members == 0 {
             if here.history.is_some() {
                 self.following.fetch_sub(1, Relaxed);
@@ -412,7 +442,49 @@ impl Census {
 
     /// Whether all members and rooms are known here, for the functions that follow.
     pub fn knows_all(&self) -> bool {
-        self.lists_all
+        self.lists_all && !self.notifies()
+    }
+
+    /// Whether other hubs at its broker are notified of its members.
+    pub fn notifies(&self) -> bool {
+        self.changed.is_some()
+    }
+
+    fn has_changed(&self, room: &RoomName) {
+        if let Some(changed) = &self.changed {
+            lock(changed).insert(room.clone());
+        }
+    }
+
+    /// The rooms whose members have changed since the last call.
+    pub fn take_changed(&self) -> HashSet<RoomName> {
+        let _rooms = self.rooms();
+        self.changed.as_ref().map(|changed| mem::take(&mut *lock(changed))).unwrap_or_default()
+    }
+
+    /// The members of a room for other hubs: how many there are, a number that is higher than those of all, and the first
+    /// of those that are listed.
+    pub fn attendance(&self, room: &RoomName, most: usize) -> Attendance {
+        let rooms = self.rooms();
+        let next = self.entered.get();
+        let Some(here) = rooms.get(room) else { return (0, next, Vec::new()) };
+        let people = here.people.iter().take(most);
+        (here.members, next, people.map(|(number, person)| (*number, Arc::clone(person))).collect())
+    }
+
+    /// The members of a room at other hubs are known, for a backend that has asked for them and looks soon.
+    pub fn set_elsewhere(&self, room: &RoomName, all: Vec<Elsewhere>, now: Instant) {
+        lock(&self.elsewhere).insert(room.clone(), (now, all.into()));
+    }
+
+    /// Those that a backend has asked for.
+    pub fn elsewhere(&self, room: &RoomName) -> Option<Arc<[Elsewhere]>> {
+        lock(&self.elsewhere).get(room).map(|(_, all)| Arc::clone(all))
+    }
+
+    /// Forgets those that were asked for long ago.
+    pub fn forget_elsewhere(&self, now: Instant) {
+        lock(&self.elsewhere).retain(|_, (at, _)| now < *at + LOOKS_WITHIN);
     }
 
     /// The members of a room, by number.
@@ -444,6 +516,7 @@ impl Census {
                 room.people.iter().filter(is_one).map(|(number, _)| *number).collect();
             if !numbers.is_empty() {
                 found.push(name.clone());
+                self.has_changed(name);
             }
             for number in numbers {
                 room.people.remove(&number);
@@ -544,6 +617,11 @@ impl Drop for Presence {
     fn drop(&mut self) {
         self.leave();
     }
+}
+
+fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing panics while holding a lock.
+    what.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Room {

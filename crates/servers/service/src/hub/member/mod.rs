@@ -100,6 +100,8 @@ pub struct Member {
     sends: bool,
     /// For the rate of its messages.
     messages: Bucket,
+    /// Its hub has a broker, and it waits for the list of the members of its room. That is followed by all changes.
+    awaits_list: bool,
 }
 
 impl Session for Member {
@@ -187,11 +189,18 @@ impl Session for Member {
         if let Some(dismissal) = push.dismissal() {
             return self.dismissed(dismissal, now, out);
         }
-        if self.joining.is_some() && push.note().is_none() {
+        let number = self.presence.as_ref().map_or(usize::MAX, Presence::number);
+        let of_presence = push.of_presence(number, self.awaits_list);
+        match of_presence {
+            Some(false) => return PushOutcome::Missed,
+            Some(true) => self.awaits_list = false,
+            None => {}
+        }
+        if self.joining.is_some() && of_presence.is_none() {
             // It begins with what the broker answers.
             return PushOutcome::Missed;
         }
-        if self.follower.is_some() && push.note().is_none() {
+        if self.follower.is_some() && of_presence.is_none() {
             return self.follow(push, now, out);
         }
         let (length, unread) = (out.len(), self.holding.counted(out.len()));
@@ -358,7 +367,9 @@ impl Session for Member {
 
     fn on_close(&mut self) -> Option<Broadcast> {
         let presence = self.presence.take()?;
-        self.terms.presence.then(|| {
+        // With a broker, the connection to it notifies the members.
+        let is_notified_here = self.terms.presence && self.settings.broker.is_none();
+        is_notified_here.then(|| {
             let left = presence.others();
             let memory = &self.settings.backlog.memory;
             Broadcast::presence(presence.note(Change::Left), left, memory)
@@ -434,6 +445,7 @@ impl Member {
             looks_at: None,
             sends: false,
             messages: Bucket::default(),
+            awaits_list: false,
             settings,
         }
     }
@@ -606,11 +618,12 @@ impl Member {
         context.post(Post::Join(room));
         let history = presence.history().cloned();
         let presence = self.presence.insert(presence);
-        let here =
-            self.terms.presence.then(|| (presence.here(NAMES), presence.note(Change::Joined)));
+        let lists = self.terms.presence && self.settings.broker.is_none();
+        let here = lists.then(|| (presence.here(NAMES), presence.note(Change::Joined)));
         self.start_following(history.as_ref(), asked, context);
         let looks = self.settings.api.is_some() || self.follower.is_some();
         self.looks_at = looks.then_some(context.now.instant);
+        self.awaits_list = self.terms.presence && self.settings.broker.is_some();
         if let Some(((members, names), note)) = here {
             let names: Vec<&str> = names.iter().map(|name| &**name).collect();
             write_roster(&names, members, context.out);

@@ -72,6 +72,11 @@ impl Plan {
         first.map_or(&self.usual, |(_, terms)| terms)
     }
 
+    /// Whether members are notified when others join or leave, in any room.
+    pub fn has_presence(&self) -> bool {
+        self.usual.presence || self.rooms.iter().any(|(_, terms)| terms.presence)
+    }
+
     /// Whether some rooms have a history.
     pub fn keeps_histories(&self) -> bool {
         let mut rooms = self.rooms.iter().map(|(_, terms)| terms);

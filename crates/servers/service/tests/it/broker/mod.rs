@@ -5,10 +5,12 @@
 mod cable;
 mod joined;
 mod judge;
+mod keys;
 mod moved;
 mod one_hub;
 mod place;
 mod planted;
+mod presence;
 mod recovery;
 mod redis;
 mod refused;

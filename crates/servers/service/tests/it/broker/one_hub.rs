@@ -50,6 +50,8 @@ pub struct World {
     pub written: Vec<u8>,
     /// Announcements of the hub do not reach the broker.
     pub are_lost: bool,
+    /// The kernel accepts nothing that the hub writes to the broker.
+    pub is_blocked: bool,
     /// A member of the room without a name.
     pub member: Conn,
 }
@@ -107,6 +109,7 @@ impl World {
             count,
             written,
             are_lost,
+            is_blocked: false,
             member,
         };
         world.servers.iter_mut().for_each(|server| server.accepts(STRANGER));
@@ -162,7 +165,10 @@ impl World {
     pub fn passes(&mut self, millis: u32) {
         for _ in 0..millis {
             self.now.instant += MILLISECOND;
-            self.servers.iter_mut().for_each(|server| server.process.now += 1);
+            for server in &mut self.servers {
+                server.process.now += 1;
+                server.now = Some(self.now.instant);
+            }
             self.core.turn(self.now);
             if self.core.due().is_some_and(|due| due <= self.now.instant) {
                 self.core.tick(&());
@@ -180,7 +186,7 @@ impl World {
 
     /// The hub and its server hear what the other one has written.
     fn exchanges(&mut self) {
-        let Some((conn, server, number)) = self.link else { return };
+        let Some((conn, server, number)) = self.link.filter(|_| !self.is_blocked) else { return };
         loop {
             let before = self.written.len();
             if !drain(&mut self.core, conn, &mut self.written) {

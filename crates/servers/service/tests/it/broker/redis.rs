@@ -1,6 +1,9 @@
 //! A broker: as much of a Redis server as a hub uses.
 
-use super::stored::{Answer, Process, Stored};
+use super::{
+    keys::Keys,
+    stored::{Answer, Process, Stored},
+};
 use sha1::Digest;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -29,6 +32,8 @@ pub struct Redis {
     /// the reign within a second, which may be after messages behind them.
     pub unplaced: BTreeSet<String>,
     pub now: Option<Instant>,
+    /// What hubs keep for presence.
+    pub keys: Keys,
     /// A node of a cluster, at which hubs use sharded channels.
     is_in_cluster: bool,
     /// What is stored, and what was stored when it was last saved.
@@ -162,6 +167,10 @@ impl Redis {
                 self.scripts.insert(digest, script);
             }
             b"EVALSHA" => self.runs(client, command),
+            _ if Keys::has(&command[0]) => {
+                let now = self.now.expect("the time is known");
+                self.keys.carries_out(command, now, &mut one.output);
+            }
             other => panic!("{}", other.escape_ascii()),
         }
     }

@@ -226,3 +226,49 @@ fn a_backend_gets_an_answer_while_the_broker_refuses_everything() {
     assert_eq!(world.texts_of(member).len(), 1);
     assert_eq!(ask(&mut world, "blue")["result"]["offset"], 0);
 }
+
+/// The user of a hub with presence has not all rights for it, or lost them.
+#[test]
+fn backends_learn_soon_that_the_members_at_other_hubs_are_not_known() {
+    // What is refused, and after how many milliseconds a backend gets an answer.
+    for (refused, at_most) in [
+        (&["HGETALL"][..], 5),
+        (&["SET", "PEXPIRE", "MGET", "HSET", "HDEL", "HGET", "HGETALL"][..], 5),
+        (&["MGET"][..], 2_200),
+    ] {
+        let name = refused[0];
+        let settings = Settings { presence: true, ..keeping(0) };
+        let mut world = World::with(name, false, settings);
+        world.passes(100);
+        world.servers[0].refused.extend(refused.iter().map(|command| (*command, NOPERM)));
+        world.passes(4000);
+        // What a hub has left that has died.
+        let field = "0000000000000009.1";
+        let value = r#"{"version":1,"count":1,"next":1,"members":[]}"#;
+        let command =
+            ["HSET", "x:red:3:members", field, value].map(|part| part.as_bytes().to_vec());
+        let now = world.now.instant;
+        world.servers[0].keys.carries_out(&command, now, &mut Vec::new());
+        for method in ["presence_stats", "presence"] {
+            let backend = world.calls(method, &json!({"channel": "red"}));
+            let mut waited = 0;
+            let answer = loop {
+                if let Some(answer) = world.answer(backend) {
+                    break answer;
+                }
+                assert!(waited < at_most, "{name}, {method}: no answer after {waited} ms");
+                world.passes(1);
+                waited += 1;
+            };
+            assert_eq!(answer["error"]["code"], 100, "{name}, {method}: {answer}");
+        }
+        assert!(is_ready(&world) && world.lines("connected") == 1, "{name}");
+        // The rights are given.
+        world.servers[0].refused.clear();
+        world.passes(50_000);
+        let backend = world.calls("presence_stats", &json!({"channel": "red"}));
+        world.passes(100);
+        let answer = world.answer(backend).expect("it is known");
+        assert_eq!(answer["result"]["num_clients"], 0, "{name}: {answer}");
+    }
+}

@@ -19,7 +19,7 @@ mod scripts;
 
 pub(super) use header::Placed;
 
-use super::{envelope::Envelope, greeting::shown, settings::Broker};
+use super::{envelope::Envelope, greeting::shown, presence, settings::Broker};
 use crate::hub::{
     broadcast::Broadcast,
     census::Census,
@@ -67,6 +67,8 @@ pub(super) enum Asked {
     Publish(Option<RoomName>),
     /// For the history of a room.
     Look(Due),
+    /// Something for presence.
+    Presence(presence::Question),
 }
 
 /// The histories of a hub's rooms at its broker.

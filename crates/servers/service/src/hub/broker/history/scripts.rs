@@ -1,6 +1,9 @@
 //! The scripts that the broker runs for histories, and what they answer.
 
-use super::{super::greeting::NOT_IN_SCRIPT, header::read_epoch};
+use super::{
+    super::{greeting::NOT_IN_SCRIPT, settings::key},
+    header::read_epoch,
+};
 use crate::hub::history::{Epoch, HistoryLimits, Seen, Span};
 use regatta_proto::resp::{Value, write_bulk, write_command};
 use sha1::{Digest, Sha1};
@@ -53,12 +56,6 @@ fn reign(prefix: &str) -> String {
 /// The keys of the history of a room.
 fn keys(prefix: &str, room: &str) -> [String; 3] {
     [reign(prefix), key(prefix, room, "history"), key(prefix, room, "messages")]
-}
-
-/// A key. Its end says how long the name of the room before it is, so no two keys are the same, whatever is in a
-/// prefix or a name.
-fn key(prefix: &str, room: &str, kind: &str) -> String {
-    format!("{prefix}:{room}:{}:{kind}", room.len())
 }
 
 impl Scripts {
