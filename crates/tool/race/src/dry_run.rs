@@ -7,7 +7,7 @@ use crate::{
         entrant::{Entrant, EntrantError},
         rate::Paces,
     },
-    driving::{pilot, warm::FURTHER},
+    driving::{pilot::budget::Budget, warm::FURTHER},
 };
 use regatta_judge::{BLOCKS_OF_A_LIFE, LEAST_LIVES, LEAST_PASSES};
 use regatta_record::{Asked, FORMAT, LoadShape, RacePlan};
@@ -54,18 +54,18 @@ pub fn plan(contest: &Contest, asked: Asked) -> Result<RacePlan, EntrantError> {
     let least = if in_rounds.is_empty() { LEAST_LIVES } else { LEAST_PASSES };
     let stops_early = asked.precision.is_some() || asked.time_s.is_some();
     let least = if stops_early { least.min(asked.rounds) } else { asked.rounds };
+    let pilot_s = Budget::of(&asked, pilot_starts).likely_s(BESIDE_S);
     // So many fit into the time, if the last one begins within it.
-    let fit = asked.time_s.map_or(f64::INFINITY, |time_s| (time_s / pass.s[0]).ceil());
+    let fit = |time_s: f64| ((time_s - pilot_s[0]) / pass.s[0]).ceil();
+    let fit = asked.time_s.map_or(f64::INFINITY, fit);
     let rounds = [least, asked.rounds.min(fit as u32).max(least)];
-    let mut duration_s = [0, 1].map(|end| {
-        let warm_up = [0.0, asked.warm_up_s][end].min(pilot::WINDOW_S);
-        let pilot_s = f64::from(pilot_starts) * (warm_up + pilot::WINDOW_S + BESIDE_S[end]);
-        pass.observation_s[end] + f64::from(rounds[end]) * pass.s[end] + pilot_s
-    });
+    let of = |end: usize, rounds: u32| {
+        pilot_s[end] + pass.observation_s[end] + f64::from(rounds) * pass.s[end]
+    };
+    let mut duration_s = [of(0, rounds[0]), of(1, rounds[1])];
     if let Some(time_s) = asked.time_s {
         // The least number of passes is run in any case, and none starts that would take longer.
-        let needed = pass.observation_s[1] + f64::from(rounds[0]) * pass.s[1];
-        duration_s[1] = duration_s[1].min(needed.max(time_s));
+        duration_s[1] = duration_s[1].min(of(1, rounds[0]).max(time_s));
         duration_s[0] = duration_s[0].min(duration_s[1]);
     }
     let counted = asked.loads.iter().filter(|load| load.is_counted()).copied().collect();
@@ -253,6 +253,27 @@ mod tests {
         // Three lives of three contenders that take 2 s to start, 0.5 s to connect, and 33 slices.
         let (_, [least, most]) = planned(1);
         assert!((least - 8.1).abs() < 1e-9 && (most - 9.0 * 5.8).abs() < 1e-9, "{least} {most}");
+    }
+
+    #[test]
+    fn a_pilot_is_within_the_time_limit() {
+        let race = "contenders = ['epoll', 'poll']\nslice = '100ms'\nwarm_up = '0s'\nsettle = '0s'\n\
+                    [[load]]\nrate = '60% of slowest'\n";
+        let of = |seconds| {
+            let time = Some(Duration::from_secs(seconds));
+            let plan = planned(race, Changes { precision: Some(0.01), time, ..Changes::default() });
+            (plan.pilot_starts, plan.rounds, plan.duration_s)
+        };
+        let (starts, rounds, [least, most]) = of(120);
+        // Each pilot takes 2.6 s at least, so 114.8 s are left for lives, which take 2.7 s at least.
+        assert_eq!((starts, rounds), (2, [3, 43]));
+        assert!(
+            (least - (8.1 + 5.2)).abs() < 1e-9 && (most - 120.0).abs() < 1e-9,
+            "{least} {most}"
+        );
+        // Three lives may take longer than is left: the pilots take at most a quarter of the limit.
+        let (_, _, [_, most]) = of(60);
+        assert!((most - (9.0 * 5.8 + 15.0)).abs() < 1e-9, "{most}");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::{
 };
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use regatta_judge::{blocks_of_next_life, due, judge};
-use regatta_record::{Asked, Doubt, Finding, LoadShape, Round};
+use regatta_record::{Asked, Doubt, Finding, LoadShape, PilotRate, Round};
 
 /// Runs a race with at most `lives` passes; returns its rounds.
 pub fn run(asked: &Asked, all: &[Round]) -> Vec<Round> {
@@ -100,6 +100,59 @@ fn time_ends_a_race_but_never_before_three_lives() {
     }
     let without = Asked { precision: None, ..asked(6.5 * life_s) };
     assert_eq!(passes(&run(&without, &all)), 6, "also without a precision");
+}
+
+fn pilot(contender: &str, rate_per_s: f64, took_s: f64) -> PilotRate {
+    PilotRate {
+        contender: contender.into(),
+        load: LOAD,
+        rate_per_s,
+        window_rate_per_s: None,
+        unsteady_after_s: None,
+        decides: true,
+        took_s,
+    }
+}
+
+#[test]
+fn a_rate_of_a_pilot_that_the_race_does_not_confirm_is_doubted() {
+    let all = duels(&field(), Duel { lives: 5, ..DUEL }, 2);
+    let asked = in_duels(&NAMES, 5, &[LOAD]);
+    let rate = cell(&judge(&asked, &all), "node").rate_per_s.as_ref().unwrap().mean;
+    let doubts = |times: f64, decides| {
+        let pilot = vec![PilotRate { decides, ..pilot("node", times * rate, 1.0) }];
+        let doubts = judge(&Asked { pilot, ..asked.clone() }, &all).doubts;
+        doubts.into_iter().filter(|doubt| doubt.contains("in its pilot")).collect::<Vec<_>>()
+    };
+    for times in [0.85, 1.0, 1.2] {
+        assert_eq!(doubts(times, true), Vec::<String>::new());
+    }
+    let [low, high] = [0.3, 2.0].map(|times| doubts(times, true).concat());
+    assert!(low.ends_with("a rate that is too low; give the rate as a number"), "{low}");
+    assert!(high.ends_with("a rate that is too high; give the rate as a number"), "{high}");
+    assert_eq!(doubts(0.3, false), Vec::<String>::new(), "no load is at a share of it");
+}
+
+#[test]
+fn the_pilot_is_within_the_time_of_a_race() {
+    let all = duels(&field(), Duel { lives: 30, ..DUEL }, 2);
+    let life_s = 5.0 * (0.4 + 2.0 * 11.0 * 0.05);
+    let pilot = |took_s| pilot("node", 1_000.0, took_s);
+    let asked = |lives: f64| Asked {
+        time_s: Some(6.5 * life_s),
+        pilot: vec![pilot(lives * life_s), pilot(0.0)],
+        ..in_duels(&NAMES, 30, &[LOAD])
+    };
+    let lives = |of_pilot: f64| passes(&run(&asked(of_pilot), &all));
+    assert_eq!([0.0, 1.0, 2.0, 6.0, 60.0].map(lives), [6, 5, 4, 3, 3]);
+    assert!(judge(&asked(2.0), &run(&asked(2.0), &all)).complete);
+    // Nor do lives get more blocks than there is time for.
+    let noisy = duels(&field(), Duel { lives: 12, within: 0.05, between: 0.001, ..DUEL }, 2);
+    let blocks = |took_s| {
+        let asked = Asked { time_s: Some(60.0), pilot: vec![pilot(took_s)], ..asked(0.0) };
+        blocks_of_next_life(&asked, &noisy, &LOAD, 1)
+    };
+    assert!(blocks(0.0) > 5 && blocks(50.0) == 4, "{} {}", blocks(0.0), blocks(50.0));
 }
 
 /// A race in whose second life the machine changes so often that no block of it counts.

@@ -8,7 +8,7 @@ use crate::{
     },
     contenders::{bundled, manifest::Manifest, nearest::hint_of_key},
 };
-use regatta_record::{CpuSets, Drive, Heads, HistoricResult, LoadShape, Schedule};
+use regatta_record::{CpuSets, Drive, Heads, HistoricResult, LoadShape, PilotRate, Schedule};
 use regatta_script::{Workload, WorkloadError};
 use serde::{Deserialize, Deserializer};
 use std::{
@@ -70,8 +70,8 @@ pub struct Contest {
     /// reached. Absent: `rounds` passes are run.
     #[serde(default, deserialize_with = "some_percent")]
     pub precision: Option<f64>,
-    /// No pass starts after this time, except the first three lives or five rounds, and lives that replace disturbed
-    /// ones. Absent: no limit but `rounds`.
+    /// No pass starts after this time, which begins with the pilot pass, except the first three lives or five rounds,
+    /// and lives that replace disturbed ones. Absent: no limit but `rounds`.
     #[serde(default, deserialize_with = "some_duration")]
     pub time: Option<Duration>,
     /// The measured window of a round. Absent: 1 s.
@@ -346,10 +346,14 @@ impl Contest {
     /// Returns the closed-loop loads whose rates a pilot pass must measure, without repetitions. All
     /// of their connections read.
     pub(crate) fn pilot_loads(&self, cpus: &CpuSets) -> Vec<LoadShape> {
-        let entries = self.loads.iter().filter(|entry| entry.needs_pilot());
-        let shapes = entries.flat_map(|entry| entry.shapes(cpus, &Paces::default()).0);
-        let closed = |load: LoadShape| LoadShape { drive: Drive::Closed, stalled: 0, ..load };
-        without_repetitions(shapes.map(closed))
+        without_repetitions(self.loads.iter().flat_map(|entry| entry.pilot_loads(cpus)))
+    }
+
+    /// Whether a load has a rate that is a share of this one.
+    pub(crate) fn has_share_of(&self, pilot: &PilotRate, cpus: &CpuSets, paces: &Paces) -> bool {
+        let of_load =
+            self.loads.iter().filter(|entry| entry.pilot_loads(cpus).contains(&pilot.load));
+        of_load.flat_map(Loads::rates).any(|rate| rate.is_share_of(pilot, paces))
     }
 
     /// Returns the figures published elsewhere, with the loads that each belongs to.

@@ -63,6 +63,13 @@ impl Rate {
         matches!(self, Rate::Text(_))
     }
 
+    /// Whether it is a share of what this contender can do, or would be by what it did right afterwards, and not of
+    /// another one's.
+    pub(crate) fn is_share_of(&self, pilot: &PilotRate, paces: &Paces) -> bool {
+        let Rate::Text(text) = self else { return false };
+        share(text).is_some_and(|share| paces.is_of(share, pilot))
+    }
+
     /// Returns requests per second; `None` if it is a share and there is no pilot under `closed`.
     pub(crate) fn resolve(&self, closed: &LoadShape, paces: &Paces) -> Option<u32> {
         match self {
@@ -116,12 +123,28 @@ impl Paces {
     }
 
     fn resolve(&self, closed: &LoadShape, share: Share) -> Option<u32> {
-        let (_, [slowest, fastest]) = self.0.iter().find(|(load, _)| load == closed)?;
-        let whole = match share.of {
-            Extreme::Slowest => slowest,
-            Extreme::Fastest => fastest,
+        Some(two_digits(self.whole(closed, share)? * share.percent / 100.0))
+    }
+
+    /// Whether a contender is the one that a share is of, or had passed it in its window.
+    fn is_of(&self, share: Share, pilot: &PilotRate) -> bool {
+        let Some(whole) = self.whole(&pilot.load, share) else { return false };
+        let rate = pilot.rate_per_s;
+        let window = pilot.window_rate_per_s.unwrap_or(rate);
+        let is_beyond = match share.of {
+            Extreme::Slowest => rate.min(window) <= whole,
+            Extreme::Fastest => rate.max(window) >= whole,
         };
-        Some(two_digits(whole * share.percent / 100.0))
+        rate > 0.0 && is_beyond
+    }
+
+    /// What a share is of.
+    fn whole(&self, closed: &LoadShape, share: Share) -> Option<f64> {
+        let (_, [slowest, fastest]) = self.0.iter().find(|(load, _)| load == closed)?;
+        Some(match share.of {
+            Extreme::Slowest => *slowest,
+            Extreme::Fastest => *fastest,
+        })
     }
 }
 

@@ -1,5 +1,10 @@
 //! The pilot pass measures how fast each contender is, before the race, if the race file has rates
-//! relative to that. Its rounds are not results: only the rates are kept.
+//! relative to that. Its rounds are not results: only the rates are kept. Each contender is measured
+//! when the time for each request is steady: some programs are compiled while they run, and are
+//! several times as fast a few seconds after their start.
+
+pub(crate) mod budget;
+mod pace;
 
 use crate::{
     ask::{
@@ -9,16 +14,21 @@ use crate::{
         rate::Paces,
     },
     context::{Machines, RaceContext},
-    driving::{round, trial::Trial, warm::Warm},
+    driving::{
+        pilot::{
+            budget::{Budget, WINDOW_S},
+            pace::Pace,
+        },
+        round,
+        trial::Trial,
+        warm::Warm,
+    },
     machine_error::MachineError,
     results::events::Events,
     round_end::round_end,
 };
 use regatta_record::{Asked, Happened, LoadShape, Outcome, PilotRate, Round, RoundStart};
-use std::borrow::Cow;
-
-/// Window of a pilot round, and its maximum warm-up, in seconds.
-pub(crate) const WINDOW_S: f64 = 0.3;
+use std::{borrow::Cow, time::Instant};
 
 /// Why the rates of a race could not be determined.
 #[derive(Debug, thiserror::Error)]
@@ -58,10 +68,10 @@ pub fn pilot(
     }
     let mut entrants = Entrant::of_race(&asked)?;
     entrants.retain(|entrant| !asked.is_reference(&entrant.name));
-    let short =
-        Asked { window_s: WINDOW_S, warm_up_s: asked.warm_up_s.min(WINDOW_S), ..asked.clone() };
+    let short = Asked { window_s: WINDOW_S, ..asked.clone() };
     let context = RaceContext::on(&short, machines);
     let all = (loads.len() * entrants.len()) as u32;
+    let mut budget = Budget::of(&asked, all);
     events.emit(Happened::PilotStarted { rounds: all });
     let (mut rates, mut reasons) = (Vec::new(), Vec::new());
     for load in loads {
@@ -70,17 +80,30 @@ pub fn pilot(
             let done = rates.len() as u32;
             let start = RoundStart { done, all, ..trial.start(&short) };
             events.emit(Happened::RoundStarted(start));
-            let ran = round::run(&context, trial, Warm::Needs(None), events);
+            let (began, longest) = (Instant::now(), budget.longest_warm_up());
+            let mut settler = pace::settler(longest);
+            let ran = round::run(&context, trial, Warm::Pace(&mut settler, longest), events);
             if let Some(lost) = machines.lost() {
                 return Err(lost.into());
             }
             let Some(round) = ran? else { return Ok(None) };
+            let took = began.elapsed();
+            budget.spend(took);
             events.emit(round_end(&round, None, None));
-            let rate_per_s = rate(&round);
+            let Pace { rate_per_s, window_rate_per_s, unsteady_after_s } =
+                Pace::of(&settler, longest, &round);
             if rate_per_s == 0.0 {
                 reasons.push((load, because(&round)));
             }
-            rates.push(PilotRate { contender: entrant.name.clone(), load, rate_per_s });
+            rates.push(PilotRate {
+                contender: entrant.name.clone(),
+                load,
+                rate_per_s,
+                window_rate_per_s,
+                unsteady_after_s,
+                decides: false,
+                took_s: took.as_secs_f64(),
+            });
         }
     }
     let asked = settled(contest, asked, rates, &reasons)?;
@@ -92,7 +115,7 @@ pub fn pilot(
 fn settled(
     contest: &Contest,
     asked: Asked,
-    pilot: Vec<PilotRate>,
+    mut pilot: Vec<PilotRate>,
     reasons: &[(LoadShape, String)],
 ) -> Result<Asked, PilotError> {
     let paces = Paces::of(&asked, &pilot);
@@ -119,20 +142,14 @@ fn settled(
             (Cow::Owned(known), Some(why))
         }
     };
+    let decides = |one: &PilotRate| {
+        !asked.is_reference(&one.contender) && known.has_share_of(one, &asked.cpus, &paces)
+    };
+    pilot.iter_mut().for_each(|one| one.decides = decides(one));
     let (loads, mut left_out) = known.loads_at(&asked.cpus, &paces);
     left_out.extend(unknown);
     let then = contest.then(&asked.cpus, &loads);
     Ok(Asked { loads, left_out, then, pilot, ..asked })
-}
-
-/// Returns requests per second; 0 if the round did not finish.
-fn rate(round: &Round) -> f64 {
-    match round.outcome {
-        Outcome::Finished if round.window_ns > 0 => {
-            round.requests as f64 * 1e9 / round.window_ns as f64
-        }
-        _ => 0.0,
-    }
 }
 
 fn because(round: &Round) -> String {
@@ -167,7 +184,15 @@ mod tests {
 
     fn rate_of(contender: &str, connections: u32, rate_per_s: f64) -> PilotRate {
         let load = LoadShape::closed(connections, 1);
-        PilotRate { contender: contender.into(), load, rate_per_s }
+        PilotRate {
+            contender: contender.into(),
+            load,
+            rate_per_s,
+            window_rate_per_s: None,
+            unsteady_after_s: None,
+            decides: false,
+            took_s: 1.5,
+        }
     }
 
     #[test]
@@ -208,7 +233,48 @@ mod tests {
             ]
         );
         assert!(asked.loads[1..].iter().all(|l| l.drive.arrivals() == Some(Arrivals::Constant)));
-        assert_eq!(asked.pilot, pilot);
+        let kept = |one: &PilotRate| PilotRate { decides: false, ..one.clone() };
+        assert_eq!(asked.pilot.iter().map(kept).collect::<Vec<_>>(), pilot);
+        let deciding = asked.pilot.iter().filter(|one| one.decides);
+        let deciding: Vec<(&str, u32)> =
+            deciding.map(|one| (&*one.contender, one.load.connections)).collect();
+        assert_eq!(deciding, [("fast", 8), ("slow", 8), ("fast", 64)]);
+    }
+
+    #[test]
+    fn only_a_contender_of_whose_rate_loads_are_or_may_be_a_share_is_doubted() {
+        let cpus = CpuSets { server: vec![0], load: vec![1], spare: vec![], ..CpuSets::default() };
+        let doubted = |share: &str, windows: [Option<f64>; 3]| {
+            let one = |(contender, rate_per_s, window_rate_per_s)| PilotRate {
+                window_rate_per_s,
+                unsteady_after_s: Some(2.0),
+                ..rate_of(contender, 64, rate_per_s)
+            };
+            let [fast, middle, slow] = windows;
+            let all =
+                [("fast", 9_000.0, fast), ("middle", 5_000.0, middle), ("slow", 2_000.0, slow)];
+            let mut pilot: Vec<PilotRate> = all.map(one).into();
+            pilot.push(rate_of("failed", 64, 0.0));
+            let contest =
+                contest(&format!("[[load]]\nconnections = 64\nrate = '50% of {share}'\n"));
+            let asked = settled(&contest, asked(cpus.clone()), pilot, &[]).unwrap();
+            let doubts = asked.doubts_of_pilot();
+            let named = |name: &&str| doubts.iter().any(|one| one.contains(name));
+            ["fast", "middle", "slow", "failed"].into_iter().filter(named).collect::<Vec<_>>()
+        };
+        let none = [None; 3];
+        assert_eq!(
+            (doubted("slowest", none), doubted("fastest", none)),
+            (vec!["slow"], vec!["fast"])
+        );
+        // Between the two.
+        let within = [Some(3_000.0), Some(8_000.0), None];
+        assert_eq!(doubted("slowest", within), ["slow"]);
+        assert_eq!(doubted("fastest", within), ["fast"]);
+        // One that has passed the one that decides.
+        let beyond = [Some(1_500.0), Some(9_500.0), None];
+        assert_eq!(doubted("slowest", beyond), ["fast", "slow"]);
+        assert_eq!(doubted("fastest", beyond), ["fast", "middle"]);
     }
 
     #[test]
