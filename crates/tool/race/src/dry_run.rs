@@ -7,7 +7,10 @@ use crate::{
         entrant::{Entrant, EntrantError},
         rate::Paces,
     },
-    driving::{pilot::budget::Budget, warm::FURTHER},
+    driving::{
+        pilot::{self, budget::Budget},
+        warm::FURTHER,
+    },
 };
 use regatta_judge::{BLOCKS_OF_A_LIFE, LEAST_LIVES, LEAST_PASSES};
 use regatta_record::{Asked, FORMAT, LoadShape, RacePlan};
@@ -49,8 +52,7 @@ pub fn plan(contest: &Contest, asked: Asked) -> Result<RacePlan, EntrantError> {
         .then(|| [slices.clone().fold(f64::INFINITY, f64::min), slices.fold(0.0, f64::max)]);
     let pass = of_duels(&asked, &entrants, &in_duels) + of_rounds(&asked, &entrants, &in_rounds);
 
-    let ranked = entrants.iter().filter(|entrant| !asked.is_reference(&entrant.name)).count();
-    let pilot_starts = (pilot_loads.len() * ranked) as u32;
+    let pilot_starts = pilot::rounds(&asked, &entrants, &pilot_loads).0.len() as u32;
     let least = if in_rounds.is_empty() { LEAST_LIVES } else { LEAST_PASSES };
     let stops_early = asked.precision.is_some() || asked.time_s.is_some();
     let least = if stops_early { least.min(asked.rounds) } else { asked.rounds };
@@ -284,5 +286,7 @@ mod tests {
         assert_eq!((plan.cells, plan.starts), (3, [2, 2]));
         assert_eq!(plan.cannot_hold.len(), 1);
         assert!(plan.cannot_hold[0].starts_with("select at 5000 conn: select states a limit"));
+        let at_share = format!("{race}rate = '50% of slowest'\n");
+        assert_eq!(planned(&at_share, Changes::default()).pilot_starts, 1, "nor is its pilot");
     }
 }

@@ -54,8 +54,7 @@ pub fn doubts(
     doubts.extend(few_rounds(asked));
     doubts.extend(asked.left_out.iter().map(|load| format!("left out: {load}")));
     doubts.extend(baseline_without_cost(asked, cells));
-    doubts.extend(asked.doubts_of_pilot());
-    doubts.extend(pilots::not_confirmed(asked, cells));
+    doubts.extend(pilots::doubts(asked, cells));
     doubts.extend(asked.doubts_of_running());
     doubts.extend(asked.doubts_of_contents(cells));
     doubts.extend(machines::doubts(asked, cells));

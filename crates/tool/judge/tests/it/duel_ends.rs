@@ -2,6 +2,7 @@
 
 use crate::{
     duels::{NAMES, field},
+    pilots::steady,
     simulated::{
         LOAD,
         five::{cell, of},
@@ -102,42 +103,11 @@ fn time_ends_a_race_but_never_before_three_lives() {
     assert_eq!(passes(&run(&without, &all)), 6, "also without a precision");
 }
 
-fn pilot(contender: &str, rate_per_s: f64, took_s: f64) -> PilotRate {
-    PilotRate {
-        contender: contender.into(),
-        load: LOAD,
-        rate_per_s,
-        window_rate_per_s: None,
-        unsteady_after_s: None,
-        decides: true,
-        took_s,
-    }
-}
-
-#[test]
-fn a_rate_of_a_pilot_that_the_race_does_not_confirm_is_doubted() {
-    let all = duels(&field(), Duel { lives: 5, ..DUEL }, 2);
-    let asked = in_duels(&NAMES, 5, &[LOAD]);
-    let rate = cell(&judge(&asked, &all), "node").rate_per_s.as_ref().unwrap().mean;
-    let doubts = |times: f64, decides| {
-        let pilot = vec![PilotRate { decides, ..pilot("node", times * rate, 1.0) }];
-        let doubts = judge(&Asked { pilot, ..asked.clone() }, &all).doubts;
-        doubts.into_iter().filter(|doubt| doubt.contains("in its pilot")).collect::<Vec<_>>()
-    };
-    for times in [0.85, 1.0, 1.2] {
-        assert_eq!(doubts(times, true), Vec::<String>::new());
-    }
-    let [low, high] = [0.3, 2.0].map(|times| doubts(times, true).concat());
-    assert!(low.ends_with("a rate that is too low; give the rate as a number"), "{low}");
-    assert!(high.ends_with("a rate that is too high; give the rate as a number"), "{high}");
-    assert_eq!(doubts(0.3, false), Vec::<String>::new(), "no load is at a share of it");
-}
-
 #[test]
 fn the_pilot_is_within_the_time_of_a_race() {
     let all = duels(&field(), Duel { lives: 30, ..DUEL }, 2);
     let life_s = 5.0 * (0.4 + 2.0 * 11.0 * 0.05);
-    let pilot = |took_s| pilot("node", 1_000.0, took_s);
+    let pilot = |took_s| PilotRate { took_s, ..steady("node", LOAD, 1_000.0) };
     let asked = |lives: f64| Asked {
         time_s: Some(6.5 * life_s),
         pilot: vec![pilot(lives * life_s), pilot(0.0)],

@@ -4,11 +4,11 @@ use crate::{
     ask::{
         loads::{CoreCount, Loads, available},
         over,
-        rate::Paces,
+        rate::{Paces, Rate},
     },
     contenders::{bundled, manifest::Manifest, nearest::hint_of_key},
 };
-use regatta_record::{CpuSets, Drive, Heads, HistoricResult, LoadShape, PilotRate, Schedule};
+use regatta_record::{CpuSets, Drive, Heads, HistoricResult, LoadShape, PilotShare, Schedule};
 use regatta_script::{Workload, WorkloadError};
 use serde::{Deserialize, Deserializer};
 use std::{
@@ -349,11 +349,15 @@ impl Contest {
         without_repetitions(self.loads.iter().flat_map(|entry| entry.pilot_loads(cpus)))
     }
 
-    /// Whether a load has a rate that is a share of this one.
-    pub(crate) fn has_share_of(&self, pilot: &PilotRate, cpus: &CpuSets, paces: &Paces) -> bool {
-        let of_load =
-            self.loads.iter().filter(|entry| entry.pilot_loads(cpus).contains(&pilot.load));
-        of_load.flat_map(Loads::rates).any(|rate| rate.is_share_of(pilot, paces))
+    /// Returns which rates of a pilot pass its loads are a share of, without repetitions.
+    pub(crate) fn pilot_shares(&self, cpus: &CpuSets) -> Vec<PilotShare> {
+        without_repetitions(self.loads.iter().flat_map(|entry| {
+            let closed = entry.pilot_loads(cpus).into_iter();
+            closed.flat_map(move |load| {
+                let extremes = entry.rates().filter_map(Rate::extreme);
+                extremes.map(move |of| PilotShare { load, of })
+            })
+        }))
     }
 
     /// Returns the figures published elsewhere, with the loads that each belongs to.
@@ -369,14 +373,14 @@ impl Contest {
     }
 }
 
-fn without_repetitions(all: impl Iterator<Item = LoadShape>) -> Vec<LoadShape> {
-    let mut loads = Vec::new();
-    for load in all {
-        if !loads.contains(&load) {
-            loads.push(load);
+fn without_repetitions<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut different = Vec::new();
+    for one in all {
+        if !different.contains(&one) {
+            different.push(one);
         }
     }
-    loads
+    different
 }
 
 fn double() -> String {

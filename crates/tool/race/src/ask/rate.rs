@@ -2,7 +2,7 @@
 //! which a pilot pass turns into a number.
 
 use regatta_load::Plan;
-use regatta_record::{Asked, LoadShape, PilotRate};
+use regatta_record::{Asked, Extreme, LoadShape, PilotRate};
 use serde::Deserialize;
 
 /// A rate as written.
@@ -20,12 +20,6 @@ pub enum Rate {
 pub(crate) struct Share {
     percent: f64,
     of: Extreme,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Extreme {
-    Slowest,
-    Fastest,
 }
 
 /// Maximum share: ten times what a contender can do is enough to overload it.
@@ -63,11 +57,10 @@ impl Rate {
         matches!(self, Rate::Text(_))
     }
 
-    /// Whether it is a share of what this contender can do, or would be by what it did right afterwards, and not of
-    /// another one's.
-    pub(crate) fn is_share_of(&self, pilot: &PilotRate, paces: &Paces) -> bool {
-        let Rate::Text(text) = self else { return false };
-        share(text).is_some_and(|share| paces.is_of(share, pilot))
+    /// Returns which contender it is a share of; `None` if it is a number.
+    pub(crate) fn extreme(&self) -> Option<Extreme> {
+        let Rate::Text(text) = self else { return None };
+        share(text).map(|share| share.of)
     }
 
     /// Returns requests per second; `None` if it is a share and there is no pilot under `closed`.
@@ -123,28 +116,12 @@ impl Paces {
     }
 
     fn resolve(&self, closed: &LoadShape, share: Share) -> Option<u32> {
-        Some(two_digits(self.whole(closed, share)? * share.percent / 100.0))
-    }
-
-    /// Whether a contender is the one that a share is of, or had passed it in its window.
-    fn is_of(&self, share: Share, pilot: &PilotRate) -> bool {
-        let Some(whole) = self.whole(&pilot.load, share) else { return false };
-        let rate = pilot.rate_per_s;
-        let window = pilot.window_rate_per_s.unwrap_or(rate);
-        let is_beyond = match share.of {
-            Extreme::Slowest => rate.min(window) <= whole,
-            Extreme::Fastest => rate.max(window) >= whole,
-        };
-        rate > 0.0 && is_beyond
-    }
-
-    /// What a share is of.
-    fn whole(&self, closed: &LoadShape, share: Share) -> Option<f64> {
         let (_, [slowest, fastest]) = self.0.iter().find(|(load, _)| load == closed)?;
-        Some(match share.of {
-            Extreme::Slowest => *slowest,
-            Extreme::Fastest => *fastest,
-        })
+        let whole = match share.of {
+            Extreme::Slowest => slowest,
+            Extreme::Fastest => fastest,
+        };
+        Some(two_digits(whole * share.percent / 100.0))
     }
 }
 

@@ -1,8 +1,8 @@
 //! The settings of a race, and the machine that it ran on.
 
 use crate::{
-    CpuSets, Fingerprint, Heads, LoadShape, Operation, RunningServer, ServerMachine, Setup,
-    asked::age,
+    CpuSets, Fingerprint, Heads, LoadShape, Operation, PilotRate, PilotShare, RunningServer,
+    ServerMachine, Setup, asked::age,
 };
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf};
@@ -90,6 +90,9 @@ pub struct Asked {
     /// Rates of a pilot pass, if loads are a share of them.
     #[serde(default)]
     pub pilot: Vec<PilotRate>,
+    /// Which of them loads are a share of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pilot_shares: Vec<PilotShare>,
     /// Text of the workload file, if `workload` is one.
     pub workload_file: Option<String>,
     /// Command line, lines of code and description of each contender, in the order of `contenders`.
@@ -106,33 +109,6 @@ pub enum Schedule {
     /// In rounds: one contender after the other, each from its start to its stop.
     #[default]
     Rounds,
-}
-
-/// The rate of a contender in the pilot pass.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PilotRate {
-    /// Name of the contender.
-    pub contender: String,
-    /// The closed-loop load.
-    pub load: LoadShape,
-    /// Requests per second while it was steady; 0 if it did not finish.
-    pub rate_per_s: f64,
-    /// Requests per second in the window after that, if they differ by more than 10%. Absent: they do not, or an
-    /// earlier regatta did not record it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub window_rate_per_s: Option<f64>,
-    /// The length of its warm-up in seconds, if it is not known to have been steady by then. Absent: it was, or an
-    /// earlier regatta did not record it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unsteady_after_s: Option<f64>,
-    /// Whether loads of the race are at a share of this rate, because it is that of the slowest or of the fastest
-    /// contender; or would be by the rate in the window.
-    #[serde(default, skip_serializing_if = "crate::is_zero")]
-    pub decides: bool,
-    /// The time of its pilot round from before its start until it was stopped, in seconds; 0: an earlier regatta did
-    /// not record it.
-    #[serde(default, skip_serializing_if = "crate::is_zero")]
-    pub took_s: f64,
 }
 
 /// A historical measurement made elsewhere, as a figure or in words. It is printed beside our
@@ -176,12 +152,6 @@ impl Asked {
     /// Returns the target half-width of a ratio's interval: the requested one, or 2%.
     pub fn half_width(&self) -> f64 {
         self.precision.unwrap_or(0.02)
-    }
-
-    /// Returns the time for all passes, in seconds: that of the race without its pilot pass. `None`: no limit.
-    pub fn time_for_passes_s(&self) -> Option<f64> {
-        let pilot_s: f64 = self.pilot.iter().map(|one| one.took_s).sum();
-        self.time_s.map(|time_s| (time_s - pilot_s).max(0.0))
     }
 
     /// Whether a load is raced in duels.

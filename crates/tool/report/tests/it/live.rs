@@ -2,9 +2,9 @@
 
 use regatta_record::{
     Asked, Capacity, CapacityHeader, CapacityInterval, CapacityLoad, CapacityPhase, CapacityStep,
-    Estimate, Event, Exchange, Form, Happened, Judged, JudgedCell, Kind, Limit, LoadSample,
-    LoadShape, NextStart, Operation, Outcome, PassStart, Phase, PilotRate, RaceHeader, Relation,
-    RoundEnd, RoundStart, Summary, Window,
+    Estimate, Event, Exchange, Extreme, Form, Happened, Judged, JudgedCell, Kind, Limit,
+    LoadSample, LoadShape, NextStart, Operation, Outcome, PassStart, Phase, PilotRate, PilotShare,
+    RaceHeader, Relation, RoundEnd, RoundStart, Summary, Window,
 };
 use regatta_report::{Live, Looks, Room, Shown, json, markdown, terminal};
 
@@ -276,18 +276,22 @@ fn announces_counted_requests_before_they_are_sent() {
 #[test]
 fn announces_a_pilot_pass_but_not_its_rounds() {
     let failed = Outcome::Failed { because: "epoll exited".into() };
-    let unsteady = |contender: &str, decides| PilotRate {
-        contender: contender.into(),
-        load: LoadShape::closed(64, 1),
+    let load = LoadShape::closed(8, 1);
+    let unsteady = PilotRate {
+        contender: "epoll".into(),
+        load,
         rate_per_s: 2_600.0,
-        window_rate_per_s: Some(9_000.0),
+        failed: None,
+        window_rate_per_s: None,
         unsteady_after_s: Some(5.9),
-        decides,
         took_s: 7.0,
     };
+    let raced = PilotRate { load: asked().loads[0], ..unsteady.clone() };
+    let share_of = |load| PilotShare { load, of: Extreme::Slowest };
     let more_left_out = Asked {
         left_out: [&asked().left_out[..], &["a rate".into()]].concat(),
-        pilot: vec![unsteady("epoll", true), unsteady("go", false)],
+        pilot_shares: vec![share_of(load), share_of(raced.load)],
+        pilot: vec![unsteady, raced],
         ..asked()
     };
     let events = [
@@ -305,12 +309,9 @@ fn announces_a_pilot_pass_but_not_its_rounds() {
         "left out: 8 conn on 9 CPUs: there are 2 to use\n\
          pilot: short rounds, each once its rate is steady, to determine the rates: 3\n\
          left out: a rate\n\
-         pilot: the rate of epoll at 64 conn is not known to have been steady after 5.9 s of its pilot, so loads at a \
+         pilot: the rate of epoll at 8 conn is not known to have been steady after 5.9 s of its pilot, so loads at a \
          share of it may have a rate that is too low or too high; give the rate as a number, or allow longer warm-ups \
-         (--settle, up to 20 s for a pilot; all pilots have 5 minutes, or a quarter of --time)\n\
-         pilot: the rate of epoll at 64 conn was 2600/s while it was steady in its pilot, and 9000/s right after that, \
-         so loads at a share of it may have a rate that is too low or too high; run the race again, or give the rate \
-         as a number\n\
+         (--settle, up to 20 s)\n\
          interrupted in the pilot pass; nothing is saved\n"
     );
     let on_terminal = shown(TERMINAL, events);

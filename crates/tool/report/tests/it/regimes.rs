@@ -262,9 +262,9 @@ fn a_running_race_shows_precision_lives_and_time() {
         contender: "epoll".into(),
         load,
         rate_per_s: 1.0,
+        failed: None,
         window_rate_per_s: None,
         unsteady_after_s: None,
-        decides: true,
         took_s: 12.5,
     }];
     let lines = show(&with_pilot, None);

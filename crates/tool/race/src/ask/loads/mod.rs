@@ -41,8 +41,8 @@ pub struct Loads {
     /// Requests per second over all connections, or a share of what the contenders can do (`"50% of
     /// slowest"`, `"90% of fastest"`); absent: closed loop. A pilot pass finds what they can do, once the rate
     /// of each is steady. It waits for that for at most `settle`, but between 6 and 20 s, and less if many contenders
-    /// share its time: 5 minutes, or a quarter of `time`. If the rate that decides is not known to be steady, the report
-    /// says so.
+    /// share its time: 5 minutes, or a quarter of `time`. If the rate that decides is not known to be steady, or
+    /// the race has another one under the closed loop, the report says so.
     rate: Option<OneOrMany<Rate>>,
     /// Arrivals of requests at a rate: `poisson`, as from many users (also if absent), or `constant`.
     arrivals: Option<Arrivals>,

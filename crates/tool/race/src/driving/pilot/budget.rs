@@ -5,22 +5,17 @@ use std::time::Duration;
 
 /// Window of a pilot round, in seconds.
 pub(crate) const WINDOW_S: f64 = 0.3;
-/// The least time after which a rate of few requests counts as steady, in seconds.
+/// The least time after which a rate of few requests counts as steady, in seconds. It is no more than any
+/// [`Asked::longest_pilot_s`].
 pub(super) const OF_FEW_S: f64 = 6.0;
-/// The longest warm-up of a pilot round is that of the race's observations ([`Asked::settle_s`]) within these
-/// bounds, in seconds.
-const LONGEST_S: [f64; 2] = [OF_FEW_S, 20.0];
-/// All rounds together take at most this long, in seconds.
-const TOTAL_S: f64 = 300.0;
-/// In a race with a time limit also at most this part of it. The pilot pass is within the limit
-/// ([`Asked::time_for_passes_s`]).
-const PART: f64 = 0.25;
 /// The longest warm-up of a round for which less time is left: the first slices of 100 ms show a rate. The total may
 /// be exceeded by as much for each round.
 const LEAST_S: f64 = 0.3;
-/// What starting and stopping a contender takes, if it is quick, in seconds. A slow one takes that from the time of
-/// the rounds after it.
+/// What starting and stopping a contender takes, if it is quick, in seconds.
 const BESIDE_S: f64 = 0.3;
+/// What they are charged at most. A slow contender takes that from the time of the rounds after it, but one whose start
+/// hangs must not take all of it, and so make the intervals of all others wider.
+const MOST_BESIDE_S: f64 = 2.0;
 /// The warm-up of a contender whose rate is steady at once takes this part of the longest one, but no more than so
 /// many seconds ([`regatta_judge::Settler::of_rate`]).
 const STEADY: (f64, f64) = (1.0 / 3.0, 2.0);
@@ -39,10 +34,7 @@ pub(crate) struct Budget {
 impl Budget {
     /// The time of so many rounds.
     pub fn of(asked: &Asked, rounds: u32) -> Budget {
-        let [least, most] = LONGEST_S;
-        let of_race = asked.time_s.map_or(TOTAL_S, |time_s| time_s * PART);
-        let (longest_s, left_s) = (asked.settle_s.clamp(least, most), of_race.min(TOTAL_S));
-        Budget { longest_s, left_s, rounds }
+        Budget { longest_s: asked.longest_pilot_s(), left_s: asked.time_for_pilots_s(), rounds }
     }
 
     /// The longest warm-up of the next round.
@@ -52,10 +44,13 @@ impl Budget {
         Duration::from_secs_f64(warm_up_s)
     }
 
-    /// Takes the time of a round that is over.
-    pub fn spend(&mut self, took: Duration) {
-        self.left_s = (self.left_s - took.as_secs_f64()).max(0.0);
+    /// Takes the time of a round that is over. Returns what it is charged.
+    pub fn spend(&mut self, took: Duration) -> Duration {
+        let most = self.longest_warm_up() + Duration::from_secs_f64(WINDOW_S + MOST_BESIDE_S);
+        let charged = took.min(most);
+        self.left_s = (self.left_s - charged.as_secs_f64()).max(0.0);
         self.rounds = self.rounds.saturating_sub(1);
+        charged
     }
 
     /// The usual minimum and maximum of the time of all rounds, in seconds, if each takes so long in addition to
@@ -119,13 +114,29 @@ mod tests {
         assert_eq!([0.0, 1.5, 9.0, 30.0].map(|s| longest_s(s, None, 4)), [6.0, 6.0, 9.0, 20.0]);
         assert!((longest_s(30.0, Some(60.0), 10) - 0.9).abs() < 1e-9);
         let mut budget = Budget::of(&asked(1.5, Some(60.0)), 10);
-        (0..8).for_each(|_| budget.spend(Duration::from_secs_f64(0.9)));
+        let is_charged = |budget: &mut Budget, took_s: f64, charged_s: f64| {
+            let charged = budget.spend(Duration::from_secs_f64(took_s));
+            (charged.as_secs_f64() - charged_s).abs() < 1e-8
+        };
+        assert!((0..8).all(|_| is_charged(&mut budget, 0.9, 0.9)));
         assert!((budget.longest_warm_up().as_secs_f64() - 3.3).abs() < 1e-9, "{budget:?}");
-        budget.spend(Duration::from_secs(60));
-        assert_eq!(budget.longest_warm_up(), Duration::from_secs_f64(LEAST_S));
-        budget.spend(Duration::ZERO);
-        budget.spend(Duration::ZERO);
+        assert!(is_charged(&mut budget, 5.6, 5.6), "its longest warm-up, the window and 2 s");
+        assert!(is_charged(&mut budget, 5.6, 3.9), "a warm-up of 1.6 s was left");
+        assert!(is_charged(&mut budget, 5.6, LEAST_S + 2.3));
         assert_eq!(budget.longest_warm_up(), Duration::from_secs_f64(LEAST_S), "never a panic");
+    }
+
+    #[test]
+    fn a_start_that_hangs_takes_no_time_of_others() {
+        let mut budget = Budget::of(&asked(1.5, Some(60.0)), 10);
+        let charged = budget.spend(Duration::from_secs(30));
+        assert!(
+            (charged.as_secs_f64() - 3.2).abs() < 1e-9,
+            "0.9 s, the window and 2 s: {charged:?}"
+        );
+        let longest_s = budget.longest_warm_up().as_secs_f64();
+        assert!((longest_s - (11.8 / 9.0 - 0.6)).abs() < 1e-9, "{longest_s}");
+        assert_eq!(asked(0.0, None).longest_pilot_s(), OF_FEW_S);
     }
 
     #[test]
