@@ -141,6 +141,11 @@ impl Settler {
         self.course().is_some_and(|course| course.has_trend())
     }
 
+    /// Standard deviation of the logarithms of the costs of slices while their mean does not change.
+    pub fn scatter(&self) -> f64 {
+        self.course().map_or(0.0, |course| course.scatter)
+    }
+
     /// Adds the costs by source address of connections: [`Settling::from_localhost`].
     pub fn add_sources(&mut self, logs: [f64; SOURCE_PAIRS]) {
         self.from_localhost = Some(logs);
@@ -301,12 +306,16 @@ impl Course {
     }
 
     /// Whether the first and the last third of the steady part differ by more than [`TREND`] and the noise of their
-    /// medians. A pause of the server is in few slices.
+    /// medians. What is unlike its end is left out: the machine changed and changed back. A pause of the server is in
+    /// few slices.
     fn has_trend(&self) -> bool {
-        let steady = &self.points[self.steady().from..];
-        let third = steady.len() / 3;
-        let middle = |part: &[Point]| median(part.iter().map(Point::log).collect());
-        let ends = [&steady[..third], &steady[steady.len() - third..]].map(middle);
+        let last = self.segments[self.segments.len() - 1];
+        let steady = self.segments[self.steady_from()..].iter();
+        let alike = steady.filter(|segment| self.are_equivalent(segment, &last));
+        let points = alike.flat_map(|segment| &self.points[segment.from..segment.to]);
+        let logs: Vec<f64> = points.map(Point::log).collect();
+        let third = logs.len() / 3;
+        let ends = [&logs[..third], &logs[logs.len() - third..]].map(|part| median(part.to_vec()));
         let [Some(first), Some(last)] = ends else { return false };
         let chance = 2.5 * self.scatter * (2.0 / third as f64).sqrt();
         (first - last).abs() > TREND + chance

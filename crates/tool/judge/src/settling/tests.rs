@@ -336,6 +336,21 @@ fn a_rate_that_rises_slowly_is_not_steady_and_a_noisy_one_is() {
 }
 
 #[test]
+fn a_neighbour_in_the_first_third_of_a_steady_rate_is_no_trend() {
+    let six = Duration::from_secs(6);
+    for seed in 0..20 {
+        let disturbed = slices(seed, 0.02, |s| match s {
+            0.5..1.6 => 65_000.0,
+            _ => 50_000.0,
+        });
+        let mut settler = Settler::of_rate(six, u64::MAX, six);
+        assert!(disturbed.take(60).all(|slice| !settler.add(slice) || settler.seen() == six));
+        let class = settler.settling().unwrap().class;
+        assert!(class == WarmUpClass::Flat && !settler.has_trend(), "{seed}: {class:?}");
+    }
+}
+
+#[test]
 fn a_change_must_show_with_and_without_comparison() {
     let of = |class, cold: f64| Settling {
         class,

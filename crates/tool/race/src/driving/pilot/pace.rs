@@ -5,8 +5,13 @@ use regatta_judge::Settler;
 use regatta_record::{Outcome, Round, WarmUpClass};
 use std::time::Duration;
 
-/// The rates of warm-up and window are equal if they differ by no more than this, as a fraction.
+/// The rates of warm-up and window are equal if they differ by no more than this, as a fraction, and what is left to
+/// chance.
 const EQUAL: f64 = 0.10;
+/// So many standard deviations of the rate in as many slices of the warm-up as the window has are left to chance.
+const DEVIATIONS: f64 = 3.0;
+/// Length of a slice of the warm-up, in seconds.
+const SLICE_S: f64 = 0.1;
 
 /// Returns the observation of a warm-up that is at most so long.
 pub(crate) fn settler(longest: Duration) -> Settler {
@@ -23,20 +28,19 @@ pub(crate) struct Pace {
 
 impl Pace {
     /// The pace of a round whose warm-up was at most so long. It is that of the steady part of the warm-up, because
-    /// the window is short: a pause of the contender may fill it. With members that join and leave it is that of the
-    /// window, because the warm-up counts their first replies, too.
+    /// the window is short: a pause of the contender may fill it.
     pub fn of(settler: &Settler, longest: Duration, round: &Round) -> Pace {
         let Some(window_per_s) = window_per_s(round) else {
             return Pace { rate_per_s: 0.0, window_rate_per_s: None, unsteady_after_s: None };
         };
         let settling = settler.settling();
-        let settled = settling.filter(|_| round.load.passing == 0);
-        let rate_per_s = settled.map_or(window_per_s, |one| 1e9 / one.warm_ns_per_request);
+        let rate_per_s = settling.map_or(window_per_s, |one| 1e9 / one.warm_ns_per_request);
         let is_steady = settling.is_some_and(|one| one.class != WarmUpClass::NeverSettles)
             && !settler.has_trend();
         let has_enough = settler.requests() >= LEAST_REQUESTS || longest.as_secs_f64() >= OF_FEW_S;
         let is_known = is_steady && has_enough;
-        let differs = (window_per_s - rate_per_s).abs() > EQUAL * rate_per_s;
+        let equal = EQUAL + chance(settler, round, rate_per_s);
+        let differs = (window_per_s - rate_per_s).abs() > equal * rate_per_s;
         Pace {
             rate_per_s,
             window_rate_per_s: differs.then_some(window_per_s),
@@ -51,12 +55,22 @@ fn window_per_s(round: &Round) -> Option<f64> {
         .then(|| round.requests as f64 * 1e9 / round.window_ns as f64)
 }
 
+/// By what fraction a window may differ from a steady rate for nothing: slices of the warm-up vary, and the replies to
+/// all that is in flight may come at once, right before the window or in it.
+fn chance(settler: &Settler, round: &Round, rate_per_s: f64) -> f64 {
+    let window_s = round.window_ns as f64 / 1e9;
+    let in_flight = f64::from(round.load.connections) * f64::from(round.load.pipeline);
+    let deviation = settler.scatter() / (window_s / SLICE_S).max(1.0).sqrt();
+    DEVIATIONS * deviation + in_flight / (rate_per_s * window_s)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::driving::warm::WarmUpObserver;
+    use rand::{Rng, SeedableRng, rngs::SmallRng};
     use regatta_load::WarmUpProgress;
-    use regatta_record::{LoadShape, WarmUpSlice};
+    use regatta_record::LoadShape;
 
     /// Requests from one second to another at a rate by the seconds since the start.
     fn requests(rate: &dyn Fn(f64) -> f64, from: f64, to: f64) -> f64 {
@@ -68,13 +82,21 @@ mod tests {
     /// Runs a round of a contender that answers at this rate, with a warm-up of at most so many seconds. Returns when
     /// it is measured, in seconds, and what is found.
     fn pace(longest_s: f64, rate: &dyn Fn(f64) -> f64) -> (f64, Pace) {
-        const SLICE_S: f64 = 0.1;
+        pace_of(longest_s, 64, &mut |from, to| requests(rate, from, to))
+    }
+
+    /// The same on so many connections, for one that answers so many requests from one second to another.
+    fn pace_of(
+        longest_s: f64,
+        connections: u32,
+        requests: &mut dyn FnMut(f64, f64) -> f64,
+    ) -> (f64, Pace) {
         let longest = Duration::from_secs_f64(longest_s);
         let mut settler = settler(longest);
         let mut observer = WarmUpObserver::of_pace(&mut settler);
         let (mut seconds, mut replies) = (0.0, 0.0);
         while seconds < longest_s - 1e-6 {
-            replies += requests(rate, seconds, seconds + SLICE_S);
+            replies += requests(seconds, seconds + SLICE_S);
             seconds += SLICE_S;
             let lasted = Duration::from_secs_f64(seconds);
             if observer.is_warm(&WarmUpProgress { lasted, replies: replies as u64 }) {
@@ -82,7 +104,8 @@ mod tests {
             }
         }
         let round = Round {
-            requests: requests(rate, seconds, seconds + 0.3) as u64,
+            load: LoadShape::closed(connections, 1),
+            requests: requests(seconds, seconds + 0.3) as u64,
             window_ns: 300_000_000,
             ..Round::default()
         };
@@ -175,21 +198,31 @@ mod tests {
     }
 
     #[test]
-    fn first_replies_of_members_that_join_are_not_in_the_rate() {
-        let longest = Duration::from_secs(6);
-        let mut settler = settler(longest);
-        // 30,000 broadcasts and 10,000 joins each second.
-        let slice = WarmUpSlice { ns: 100_000_000, requests: 4_000, cpu_ns: Some(100_000_000) };
-        assert!((0..60).any(|_| settler.add(slice)));
-        let of = |passing| {
-            let load = LoadShape { passing, ..LoadShape::closed(10, 1) };
-            let window =
-                Round { load, requests: 9_000, window_ns: 300_000_000, ..Round::default() };
-            let found = Pace::of(&settler, longest, &window);
-            (found.rate_per_s.round(), found.window_rate_per_s, found.unsteady_after_s)
-        };
-        assert_eq!(of(50), (30_000.0, None, None));
-        assert_eq!(of(0), (40_000.0, Some(30_000.0), None));
+    fn a_steady_contender_is_not_doubted_because_its_replies_come_in_waves() {
+        // One connection with a reply every 80 ms: three or four in a window. 1,000 connections of which all are
+        // answered every 0.7 s: none or all.
+        for (connections, every_s) in [(1, 0.08), (64, 0.25), (1_000, 0.7)] {
+            for phase in 0..20 {
+                let until = |second: f64| ((second / every_s) + f64::from(phase) / 20.0).floor();
+                let mut waves = |from, to| f64::from(connections) * (until(to) - until(from));
+                let (_, found) = pace_of(6.0, connections, &mut waves);
+                assert_eq!(found.window_rate_per_s, None, "{connections} {phase}: {found:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_steady_contender_is_not_doubted_because_its_rate_varies() {
+        let doubts = (0..200).filter(|seed| {
+            let mut random = SmallRng::seed_from_u64(*seed);
+            // Up to 20% more or less in each slice, so its standard deviation is 12%.
+            let mut varies = |from: f64, to: f64| -> f64 {
+                let slices = ((to - from) / SLICE_S).round() as u32;
+                (0..slices).map(|_| 2_000.0 * random.random_range(0.8..1.2)).sum()
+            };
+            pace_of(6.0, 64, &mut varies).1.window_rate_per_s.is_some()
+        });
+        assert_eq!(doubts.count(), 0);
     }
 
     #[test]
