@@ -99,7 +99,8 @@ impl Settler {
     }
 
     /// Creates an observation of a rate, whose slices have their own length as cost. As in a life, but with fewer
-    /// requests than these it lasts at least `of_few`, and it does not end while the rate still rises or falls.
+    /// requests than these it lasts at least `of_few`, and it does not end while the rate still rises or falls. Its
+    /// final cost is without what is unlike the end, because the machine changed and changed back.
     pub fn of_rate(longest: Duration, least_requests: u64, of_few: Duration) -> Settler {
         let in_life = Settler::in_life(longest, least_requests);
         let (least, _) = in_life.least;
@@ -133,7 +134,12 @@ impl Settler {
     /// Returns the result so far; `None` if no cost could be read.
     pub fn settling(&self) -> Option<Settling> {
         let course = self.course()?;
-        Some(Settling { from_localhost: self.from_localhost, ..course.settling(self.seen()) })
+        let mut settling =
+            Settling { from_localhost: self.from_localhost, ..course.settling(self.seen()) };
+        if self.without_trend {
+            settling.warm_ns_per_request = cost(&course.alike());
+        }
+        Some(settling)
     }
 
     /// Whether the last costs, although they are equivalent, still rise or fall.
@@ -305,15 +311,18 @@ impl Course {
         Segment { from, to: self.points.len(), mean: cost(&self.points[from..]).ln() }
     }
 
-    /// Whether the first and the last third of the steady part differ by more than [`TREND`] and the noise of their
-    /// medians. What is unlike its end is left out: the machine changed and changed back. A pause of the server is in
-    /// few slices.
-    fn has_trend(&self) -> bool {
+    /// The steady part without what is unlike its end: the machine changed and changed back.
+    fn alike(&self) -> Vec<Point> {
         let last = self.segments[self.segments.len() - 1];
         let steady = self.segments[self.steady_from()..].iter();
         let alike = steady.filter(|segment| self.are_equivalent(segment, &last));
-        let points = alike.flat_map(|segment| &self.points[segment.from..segment.to]);
-        let logs: Vec<f64> = points.map(Point::log).collect();
+        alike.flat_map(|segment| &self.points[segment.from..segment.to]).copied().collect()
+    }
+
+    /// Whether the first and the last third of what is [alike](Course::alike) differ by more than [`TREND`] and the
+    /// noise of their medians. A pause of the server is in few slices.
+    fn has_trend(&self) -> bool {
+        let logs: Vec<f64> = self.alike().iter().map(Point::log).collect();
         let third = logs.len() / 3;
         let ends = [&logs[..third], &logs[logs.len() - third..]].map(|part| median(part.to_vec()));
         let [Some(first), Some(last)] = ends else { return false };

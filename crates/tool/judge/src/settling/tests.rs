@@ -345,8 +345,9 @@ fn a_neighbour_in_the_first_third_of_a_steady_rate_is_no_trend() {
         });
         let mut settler = Settler::of_rate(six, u64::MAX, six);
         assert!(disturbed.take(60).all(|slice| !settler.add(slice) || settler.seen() == six));
-        let class = settler.settling().unwrap().class;
+        let Settling { class, warm_ns_per_request: warm, .. } = settler.settling().unwrap();
         assert!(class == WarmUpClass::Flat && !settler.has_trend(), "{seed}: {class:?}");
+        assert!((warm / 50_000.0 - 1.0).abs() < 0.02, "{seed}: nor is it in the rate: {warm}");
     }
 }
 

@@ -20,6 +20,8 @@ impl Asked {
     fn doubt_of(&self, one: &PilotRate) -> Option<String> {
         let mut shares = self.pilot_shares.iter().filter(|share| share.load == one.load);
         if let Some(because) = &one.failed {
+            // An exhibit fails by design.
+            let mut shares = shares.filter(|_| !self.is_exhibit(&one.contender));
             return shares.next().map(|_| failed(one, because));
         }
         let passes = |rate: f64, share: &PilotShare| {
@@ -74,7 +76,7 @@ fn would_decide(one: &PilotRate, window: f64, share: &PilotShare) -> String {
 fn failed(one: &PilotRate, because: &str) -> String {
     format!(
         "{} at {} has no rate from its pilot, so loads at a share of the slowest or fastest contender do not consider \
-         it ({because}); run the race again, or give the rate as a number",
+         it ({because}); if it is to count, mend that, or give the rate as a number",
         one.contender, one.load
     )
 }
@@ -82,7 +84,7 @@ fn failed(one: &PilotRate, because: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Extreme, LoadShape};
+    use crate::{EXHIBIT, Entry, Extreme, LoadShape};
 
     const LOAD: LoadShape = LoadShape::closed(64, 1);
 
@@ -179,9 +181,14 @@ mod tests {
             doubts(&[Extreme::Slowest, Extreme::Fastest]),
             [
                 "J at 64 conn has no rate from its pilot, so loads at a share of the slowest or fastest contender do \
-                 not consider it (J exited with status 3); run the race again, or give the rate as a number"
+                 not consider it (J exited with status 3); if it is to count, mend that, or give the rate as a number"
             ]
         );
+        let (name, about) = ("J".to_owned(), format!("{EXHIBIT} sends wrong replies"));
+        let exhibit = Entry { name, about, ..Entry::default() };
+        let pilots = vec![steady.clone(), failed.clone()];
+        let raced = Asked { entries: vec![exhibit], ..asked(pilots, &[Extreme::Slowest]) };
+        assert_eq!(raced.doubts_of_pilot(), [""; 0], "an exhibit fails by design, on each run");
         assert_eq!(doubts(&[]), [""; 0]);
     }
 

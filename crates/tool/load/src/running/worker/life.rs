@@ -296,7 +296,9 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
     pub fn publish(&self) {
         let replies = self.replies + self.unexpected;
         self.gauge.replies.store(replies, Relaxed);
-        self.gauge.active_replies.store(replies - self.inactive_replies, Relaxed);
+        // A reply that came too late may have been taken back.
+        let active = replies.saturating_sub(self.inactive_replies);
+        self.gauge.active_replies.store(active, Relaxed);
         self.gauge.settled.store(self.settled, Relaxed);
         // After the window, requests that are still queued count as pending too.
         let queued = self.phase == Phase::Draining && self.drive.has_due();
