@@ -1,6 +1,6 @@
 //! A contender for the tests of `regatta race`. It speaks `double` and misbehaves as instructed:
 //! `ill_behaved PORT [wrong-at N | dies-at N STATUS | deaf | refuses | widens |
-//! hoards]`.
+//! hoards | drifts FIRST_US LAST_US MS]`.
 //!
 //! If `ILL_BEHAVED_LOG` is set, it appends `PID listens PORT` to that file, and, if it is `deaf`,
 //! `PID asked` when it gets SIGTERM.
@@ -14,10 +14,11 @@ use std::{
     net::{TcpListener, TcpStream},
     process::exit,
     sync::{
-        Mutex,
+        Mutex, OnceLock,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
     thread,
+    time::{Duration, Instant},
 };
 
 /// Requests answered so far on all connections.
@@ -32,7 +33,13 @@ enum Behaviour {
     DiesAt(u64, i32),
     /// Keeps 16 KiB for each answer, up to 256 MiB.
     Hoards,
+    /// Sleeps before each write: at the first one for the first time, and after the third for the second one. In
+    /// between the time is multiplied by the same factor in each moment.
+    Drifts(Duration, Duration, Duration),
 }
+
+/// When the first answer was due.
+static BEGAN: OnceLock<Instant> = OnceLock::new();
 
 /// The memory that a hoarder keeps.
 static HOARD: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
@@ -52,13 +59,19 @@ fn main() {
             (port, Behaviour::Good)
         }
         [port, "hoards"] => (port, Behaviour::Hoards),
+        [port, "drifts", first, last, ms] => {
+            let micros = |text| Duration::from_micros(number(text));
+            let within = Duration::from_millis(number(ms));
+            (port, Behaviour::Drifts(micros(first), micros(last), within))
+        }
         [port, "widens"] => {
             run_anywhere();
             (port, Behaviour::Good)
         }
         [_, "refuses"] => give_up("no licence for this machine", 4),
         _ => give_up(
-            "usage: ill_behaved PORT [wrong-at N|dies-at N STATUS|deaf|refuses|widens|hoards]",
+            "usage: ill_behaved PORT \
+             [wrong-at N|dies-at N STATUS|deaf|refuses|widens|hoards|drifts FIRST_US LAST_US MS]",
             2,
         ),
     };
@@ -113,6 +126,12 @@ fn answer(mut stream: &TcpStream, behaviour: Behaviour) {
                 _ => 0,
             };
             writeln!(answers, "{}", asked * 2 + surplus).expect("room for the answer");
+        }
+        if let Behaviour::Drifts(first, last, within) = behaviour {
+            let since = BEGAN.get_or_init(Instant::now).elapsed();
+            let part = (since.as_secs_f64() / within.as_secs_f64()).min(1.0);
+            let factor = last.as_secs_f64() / first.as_secs_f64();
+            thread::sleep(first.mul_f64(factor.powf(part)));
         }
         if stream.write_all(&answers).is_err() {
             return;

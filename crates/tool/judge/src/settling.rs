@@ -4,8 +4,8 @@
 //! (OOPSLA 2017): the series is cut where its mean changes. Segments are equivalent if they differ
 //! by less than a relevant amount. A steady state is a sequence of equivalent segments that reaches
 //! the end and is long enough. Theirs is a series of a fixed number of process iterations; ours
-//! grows until there is such a sequence. It uses CPU per request, never the rate, because a rate
-//! also changes with the load and with other programs.
+//! grows until there is such a sequence. It uses CPU per request, not the rate, because a rate
+//! also changes with the load and with other programs; only a pilot, which is to find a rate, uses that.
 
 use crate::statistics::{DEVIATION, median};
 use regatta_record::{SOURCE_PAIRS, Settling, WarmUpClass, WarmUpSlice};
@@ -38,6 +38,9 @@ const LEAST_IN_LIFE: Duration = Duration::from_secs(2);
 /// A first slice that costs this much more than the last ones, as a logarithm (1.5 times), is one of a program
 /// that is compiled while it runs.
 const BEGINS_COLD: f64 = 0.405;
+/// A rate is not steady if the first and the last third of its steady part differ by more than this, as a logarithm
+/// (4%): a slow drift has equivalent segments, too.
+const TREND: f64 = 0.039_22;
 /// Minimum number of slices in a segment.
 const SHORTEST: usize = 3;
 /// Number of new slices between two checks.
@@ -59,10 +62,12 @@ const LEAST_SCATTER: f64 = 0.005;
 pub struct Settler {
     /// Minimum length, and that of an observation whose first slice is not cold.
     least: (Duration, Duration),
-    /// Minimum number of requests of an observation that is shorter than others.
-    least_requests: u64,
+    /// An observation that is shorter than this has at least so many requests.
+    unless_requests: (Duration, u64),
     /// Segments whose means differ by less than this are equivalent, as a logarithm.
     equivalent: f64,
+    /// Whether a steady part must have no trend.
+    without_trend: bool,
     slices: Vec<WarmUpSlice>,
     from_localhost: Option<[f64; SOURCE_PAIRS]>,
 }
@@ -73,8 +78,9 @@ impl Settler {
         let (least, slices) = (longest.mul_f64(LEAST), Vec::new());
         Settler {
             least: (least, least),
-            least_requests: 0,
+            unless_requests: (least, 0),
             equivalent: EQUIVALENT,
+            without_trend: false,
             slices,
             from_localhost: None,
         }
@@ -86,10 +92,20 @@ impl Settler {
         let (least, _) = exact.least;
         Settler {
             least: (least, least.min(LEAST_IN_LIFE)),
-            least_requests,
+            unless_requests: (least, least_requests),
             equivalent: EQUIVALENT_IN_LIFE,
             ..exact
         }
+    }
+
+    /// Creates an observation of a rate, whose slices have their own length as cost. As in a life, but with fewer
+    /// requests than these it lasts at least `of_few`, and it does not end while the rate still rises or falls. Its
+    /// final cost is without what is unlike the end, because the machine changed and changed back.
+    pub fn of_rate(longest: Duration, least_requests: u64, of_few: Duration) -> Settler {
+        let in_life = Settler::in_life(longest, least_requests);
+        let (least, _) = in_life.least;
+        let unless_requests = (least.max(of_few), least_requests);
+        Settler { unless_requests, without_trend: true, ..in_life }
     }
 
     /// Adds a slice. Returns whether the observation may end early: the cost has been steady for
@@ -102,12 +118,12 @@ impl Settler {
         if seen < unless_cold || !self.slices.len().is_multiple_of(LOOK) {
             return false;
         }
-        let requests: u64 = self.slices.iter().map(|slice| slice.requests).sum();
-        if seen < least && requests < self.least_requests {
+        let (of_few, least_requests) = self.unless_requests;
+        if seen < of_few && self.requests() < least_requests {
             return false;
         }
         self.course().is_some_and(|course| {
-            if seen < least && course.begins_cold() {
+            if seen < least && course.begins_cold() || self.without_trend && course.has_trend() {
                 return false;
             }
             let steady = if course.is_flat() { STEADY } else { STEADY_AFTER_CHANGE };
@@ -118,7 +134,22 @@ impl Settler {
     /// Returns the result so far; `None` if no cost could be read.
     pub fn settling(&self) -> Option<Settling> {
         let course = self.course()?;
-        Some(Settling { from_localhost: self.from_localhost, ..course.settling(self.seen()) })
+        let mut settling =
+            Settling { from_localhost: self.from_localhost, ..course.settling(self.seen()) };
+        if self.without_trend {
+            settling.warm_ns_per_request = cost(&course.alike());
+        }
+        Some(settling)
+    }
+
+    /// Whether the last costs, although they are equivalent, still rise or fall.
+    pub fn has_trend(&self) -> bool {
+        self.course().is_some_and(|course| course.has_trend())
+    }
+
+    /// Standard deviation of the logarithms of the costs of slices while their mean does not change.
+    pub fn scatter(&self) -> f64 {
+        self.course().map_or(0.0, |course| course.scatter)
     }
 
     /// Adds the costs by source address of connections: [`Settling::from_localhost`].
@@ -135,7 +166,13 @@ impl Settler {
         Course::of(&self.slices, self.equivalent)
     }
 
-    fn seen(&self) -> Duration {
+    /// Number of requests of all slices.
+    pub fn requests(&self) -> u64 {
+        self.slices.iter().map(|slice| slice.requests).sum()
+    }
+
+    /// How long it was observed.
+    pub fn seen(&self) -> Duration {
         Duration::from_nanos(self.slices.iter().map(|slice| slice.ns).sum())
     }
 }
@@ -272,6 +309,25 @@ impl Course {
     fn steady(&self) -> Segment {
         let from = self.segments[self.steady_from()].from;
         Segment { from, to: self.points.len(), mean: cost(&self.points[from..]).ln() }
+    }
+
+    /// The steady part without what is unlike its end: the machine changed and changed back.
+    fn alike(&self) -> Vec<Point> {
+        let last = self.segments[self.segments.len() - 1];
+        let steady = self.segments[self.steady_from()..].iter();
+        let alike = steady.filter(|segment| self.are_equivalent(segment, &last));
+        alike.flat_map(|segment| &self.points[segment.from..segment.to]).copied().collect()
+    }
+
+    /// Whether the first and the last third of what is [alike](Course::alike) differ by more than [`TREND`] and the
+    /// noise of their medians. A pause of the server is in few slices.
+    fn has_trend(&self) -> bool {
+        let logs: Vec<f64> = self.alike().iter().map(Point::log).collect();
+        let third = logs.len() / 3;
+        let ends = [&logs[..third], &logs[logs.len() - third..]].map(|part| median(part.to_vec()));
+        let [Some(first), Some(last)] = ends else { return false };
+        let chance = 2.5 * self.scatter * (2.0 / third as f64).sqrt();
+        (first - last).abs() > TREND + chance
     }
 
     /// Whether it is steady almost from the start.

@@ -7,7 +7,10 @@ use crate::{
         entrant::{Entrant, EntrantError},
         rate::Paces,
     },
-    driving::{pilot, warm::FURTHER},
+    driving::{
+        pilot::{self, budget::Budget},
+        warm::FURTHER,
+    },
 };
 use regatta_judge::{BLOCKS_OF_A_LIFE, LEAST_LIVES, LEAST_PASSES};
 use regatta_record::{Asked, FORMAT, LoadShape, RacePlan};
@@ -49,23 +52,22 @@ pub fn plan(contest: &Contest, asked: Asked) -> Result<RacePlan, EntrantError> {
         .then(|| [slices.clone().fold(f64::INFINITY, f64::min), slices.fold(0.0, f64::max)]);
     let pass = of_duels(&asked, &entrants, &in_duels) + of_rounds(&asked, &entrants, &in_rounds);
 
-    let ranked = entrants.iter().filter(|entrant| !asked.is_reference(&entrant.name)).count();
-    let pilot_starts = (pilot_loads.len() * ranked) as u32;
+    let pilot_starts = pilot::rounds(&asked, &entrants, &pilot_loads).0.len() as u32;
     let least = if in_rounds.is_empty() { LEAST_LIVES } else { LEAST_PASSES };
     let stops_early = asked.precision.is_some() || asked.time_s.is_some();
     let least = if stops_early { least.min(asked.rounds) } else { asked.rounds };
+    let pilot_s = Budget::of(&asked, pilot_starts).likely_s(BESIDE_S);
     // So many fit into the time, if the last one begins within it.
-    let fit = asked.time_s.map_or(f64::INFINITY, |time_s| (time_s / pass.s[0]).ceil());
+    let fit = |time_s: f64| ((time_s - pilot_s[0]) / pass.s[0]).ceil();
+    let fit = asked.time_s.map_or(f64::INFINITY, fit);
     let rounds = [least, asked.rounds.min(fit as u32).max(least)];
-    let mut duration_s = [0, 1].map(|end| {
-        let warm_up = [0.0, asked.warm_up_s][end].min(pilot::WINDOW_S);
-        let pilot_s = f64::from(pilot_starts) * (warm_up + pilot::WINDOW_S + BESIDE_S[end]);
-        pass.observation_s[end] + f64::from(rounds[end]) * pass.s[end] + pilot_s
-    });
+    let of = |end: usize, rounds: u32| {
+        pilot_s[end] + pass.observation_s[end] + f64::from(rounds) * pass.s[end]
+    };
+    let mut duration_s = [of(0, rounds[0]), of(1, rounds[1])];
     if let Some(time_s) = asked.time_s {
         // The least number of passes is run in any case, and none starts that would take longer.
-        let needed = pass.observation_s[1] + f64::from(rounds[0]) * pass.s[1];
-        duration_s[1] = duration_s[1].min(needed.max(time_s));
+        duration_s[1] = duration_s[1].min(of(1, rounds[0]).max(time_s));
         duration_s[0] = duration_s[0].min(duration_s[1]);
     }
     let counted = asked.loads.iter().filter(|load| load.is_counted()).copied().collect();
@@ -256,6 +258,27 @@ mod tests {
     }
 
     #[test]
+    fn a_pilot_is_within_the_time_limit() {
+        let race = "contenders = ['epoll', 'poll']\nslice = '100ms'\nwarm_up = '0s'\nsettle = '0s'\n\
+                    [[load]]\nrate = '60% of slowest'\n";
+        let of = |seconds| {
+            let time = Some(Duration::from_secs(seconds));
+            let plan = planned(race, Changes { precision: Some(0.01), time, ..Changes::default() });
+            (plan.pilot_starts, plan.rounds, plan.duration_s)
+        };
+        let (starts, rounds, [least, most]) = of(120);
+        // Each pilot takes 2.6 s at least, so 114.8 s are left for lives, which take 2.7 s at least.
+        assert_eq!((starts, rounds), (2, [3, 43]));
+        assert!(
+            (least - (8.1 + 5.2)).abs() < 1e-9 && (most - 120.0).abs() < 1e-9,
+            "{least} {most}"
+        );
+        // Three lives may take longer than is left: the pilots take at most a quarter of the limit.
+        let (_, _, [_, most]) = of(60);
+        assert!((most - (9.0 * 5.8 + 15.0)).abs() < 1e-9, "{most}");
+    }
+
+    #[test]
     fn a_load_that_exceeds_a_stated_limit_is_not_started() {
         let race = "contenders = ['select', 'null']\nbaseline = 'select'\ntwin_of = 'nobody'\n\
                     rounds = 1\n[[load]]\nconnections = [8, 5000]\n";
@@ -263,5 +286,7 @@ mod tests {
         assert_eq!((plan.cells, plan.starts), (3, [2, 2]));
         assert_eq!(plan.cannot_hold.len(), 1);
         assert!(plan.cannot_hold[0].starts_with("select at 5000 conn: select states a limit"));
+        let at_share = format!("{race}rate = '50% of slowest'\n");
+        assert_eq!(planned(&at_share, Changes::default()).pilot_starts, 1, "nor is its pilot");
     }
 }

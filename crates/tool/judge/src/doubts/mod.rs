@@ -7,6 +7,7 @@ mod cells;
 mod duels;
 mod machine_work;
 mod machines;
+mod pilots;
 mod starts;
 
 use crate::{
@@ -53,6 +54,7 @@ pub fn doubts(
     doubts.extend(few_rounds(asked));
     doubts.extend(asked.left_out.iter().map(|load| format!("left out: {load}")));
     doubts.extend(baseline_without_cost(asked, cells));
+    doubts.extend(pilots::doubts(asked, cells));
     doubts.extend(asked.doubts_of_running());
     doubts.extend(asked.doubts_of_contents(cells));
     doubts.extend(machines::doubts(asked, cells));

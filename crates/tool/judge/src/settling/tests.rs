@@ -297,14 +297,58 @@ fn in_a_life_a_noisy_cost_is_steady_soon_and_a_compiler_is_still_seen() {
 
 #[test]
 fn a_short_observation_has_the_requests_after_which_virtual_machines_compile() {
-    let ends_after = |requests: u64| {
-        let mut settler = Settler::in_life(Duration::from_secs(30), 20_000);
+    let ends_after = |settler: &Settler, requests: u64| {
+        let mut settler = settler.clone();
         let slice = WarmUpSlice { ns: 50_000_000, requests, cpu_ns: Some(requests * 9_000) };
         (1..=600).find(|_| settler.add(slice)).map(|nth| nth * 50)
     };
-    assert_eq!(ends_after(1_000), Some(2_000), "40,000 in two seconds");
-    assert_eq!(ends_after(200), Some(5_000));
-    assert_eq!(ends_after(90), Some(10_000), "as long as others");
+    let in_life = Settler::in_life(Duration::from_secs(30), 20_000);
+    assert_eq!(ends_after(&in_life, 1_000), Some(2_000), "40,000 in two seconds");
+    assert_eq!(ends_after(&in_life, 200), Some(5_000));
+    assert_eq!(ends_after(&in_life, 90), Some(10_000), "as long as others");
+    let six = Duration::from_secs(6);
+    let of_rate = Settler::of_rate(six, 20_000, six);
+    assert_eq!(ends_after(&of_rate, 1_000), Some(2_000));
+    assert_eq!(ends_after(&of_rate, 200), Some(5_000), "a third of the longest is not enough");
+    assert_eq!(ends_after(&of_rate, 90), Some(6_000));
+}
+
+#[test]
+fn a_rate_that_rises_slowly_is_not_steady_and_a_noisy_one_is() {
+    let six = Duration::from_secs(6);
+    let watch = |slices: &mut dyn Iterator<Item = WarmUpSlice>| {
+        let mut settler = Settler::of_rate(six, 0, Duration::ZERO);
+        let took = slices.take(60).take_while(|slice| !settler.add(*slice)).count();
+        (took, settler.has_trend())
+    };
+    let count = |noise: f64, per_s: f64, is_so: &dyn Fn((usize, bool)) -> bool| {
+        let rises = |seed| slices(seed, noise, move |s| 50_000.0 * (-per_s * s).exp());
+        (0..100).filter(|seed| is_so(watch(&mut rises(*seed)))).count()
+    };
+    for per_s in [0.065, 0.1, -0.065] {
+        let seen = count(0.005, per_s, &|(took, has_trend)| took == 60 && has_trend);
+        assert!(seen >= 98, "{per_s} per second: {seen}");
+    }
+    for noise in [0.01, 0.05] {
+        let seen = count(noise, 0.0, &|(took, has_trend)| took < 40 && !has_trend);
+        assert!(seen >= 95, "noise of {noise}: {seen}");
+    }
+}
+
+#[test]
+fn a_neighbour_in_the_first_third_of_a_steady_rate_is_no_trend() {
+    let six = Duration::from_secs(6);
+    for seed in 0..20 {
+        let disturbed = slices(seed, 0.02, |s| match s {
+            0.5..1.6 => 65_000.0,
+            _ => 50_000.0,
+        });
+        let mut settler = Settler::of_rate(six, u64::MAX, six);
+        assert!(disturbed.take(60).all(|slice| !settler.add(slice) || settler.seen() == six));
+        let Settling { class, warm_ns_per_request: warm, .. } = settler.settling().unwrap();
+        assert!(class == WarmUpClass::Flat && !settler.has_trend(), "{seed}: {class:?}");
+        assert!((warm / 50_000.0 - 1.0).abs() < 0.02, "{seed}: nor is it in the rate: {warm}");
+    }
 }
 
 #[test]

@@ -110,7 +110,7 @@ pub fn blocks_of_next_life(asked: &Asked, rounds: &[Round], load: &LoadShape, he
     let of_heat: Vec<Round> = rounds.iter().filter(is_of_heat).cloned().collect();
     let Some((life_s, block_s)) = costs(&of_heat, load) else { return BLOCKS };
     let [least, most] = BLOCKS_OF_A_LIFE;
-    let most = asked.time_s.map_or(most, |time_s| {
+    let most = asked.time_for_passes_s().map_or(most, |time_s| {
         let time_s = time_s / (asked.loads.len() as f64 * f64::from(heats));
         let lives = (time_s / (2.0 * life_s)).clamp(FEW_LIVES_IN_TIME, LIVES_IN_TIME);
         let blocks = (time_s / lives - life_s).max(CHEAP * life_s) / block_s;
@@ -194,7 +194,7 @@ pub(crate) fn fields(asked: &Asked, rounds: &[Round]) -> Vec<Field> {
 /// The time left, in seconds; infinite without a limit.
 fn left_s(asked: &Asked, fields: &[Field]) -> f64 {
     let spent_s: f64 = fields.iter().map(Field::spent_s).sum();
-    asked.time_s.map_or(f64::INFINITY, |time_s| time_s - spent_s)
+    asked.time_for_passes_s().map_or(f64::INFINITY, |time_s| time_s - spent_s)
 }
 
 /// Which loads another pass is for.

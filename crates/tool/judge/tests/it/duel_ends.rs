@@ -2,6 +2,7 @@
 
 use crate::{
     duels::{NAMES, field},
+    pilots::steady,
     simulated::{
         LOAD,
         five::{cell, of},
@@ -10,7 +11,7 @@ use crate::{
 };
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use regatta_judge::{blocks_of_next_life, due, judge};
-use regatta_record::{Asked, Doubt, Finding, LoadShape, Round};
+use regatta_record::{Asked, Doubt, Finding, LoadShape, PilotRate, Round};
 
 /// Runs a race with at most `lives` passes; returns its rounds.
 pub fn run(asked: &Asked, all: &[Round]) -> Vec<Round> {
@@ -100,6 +101,28 @@ fn time_ends_a_race_but_never_before_three_lives() {
     }
     let without = Asked { precision: None, ..asked(6.5 * life_s) };
     assert_eq!(passes(&run(&without, &all)), 6, "also without a precision");
+}
+
+#[test]
+fn the_pilot_is_within_the_time_of_a_race() {
+    let all = duels(&field(), Duel { lives: 30, ..DUEL }, 2);
+    let life_s = 5.0 * (0.4 + 2.0 * 11.0 * 0.05);
+    let pilot = |took_s| PilotRate { took_s, ..steady("node", LOAD, 1_000.0) };
+    let asked = |lives: f64| Asked {
+        time_s: Some(6.5 * life_s),
+        pilot: vec![pilot(lives * life_s), pilot(0.0)],
+        ..in_duels(&NAMES, 30, &[LOAD])
+    };
+    let lives = |of_pilot: f64| passes(&run(&asked(of_pilot), &all));
+    assert_eq!([0.0, 1.0, 2.0, 6.0, 60.0].map(lives), [6, 5, 4, 3, 3]);
+    assert!(judge(&asked(2.0), &run(&asked(2.0), &all)).complete);
+    // Nor do lives get more blocks than there is time for.
+    let noisy = duels(&field(), Duel { lives: 12, within: 0.05, between: 0.001, ..DUEL }, 2);
+    let blocks = |took_s| {
+        let asked = Asked { time_s: Some(60.0), pilot: vec![pilot(took_s)], ..asked(0.0) };
+        blocks_of_next_life(&asked, &noisy, &LOAD, 1)
+    };
+    assert!(blocks(0.0) > 5 && blocks(50.0) == 4, "{} {}", blocks(0.0), blocks(50.0));
 }
 
 /// A race in whose second life the machine changes so often that no block of it counts.

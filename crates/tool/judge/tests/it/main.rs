@@ -12,6 +12,7 @@ mod gate;
 mod judge;
 mod latency_ratios;
 mod operations;
+mod pilots;
 mod precision;
 mod roles;
 mod server_machine;

@@ -92,6 +92,7 @@ pub fn asked(names: &[&str], rounds: u32, loads: &[LoadShape]) -> Asked {
         fingerprint: None,
         server: None,
         pilot: vec![],
+        pilot_shares: vec![],
         workload_file: None,
         precision: None,
         schedule: Schedule::Rounds,

@@ -180,6 +180,7 @@ fn report(
         progress = LoadProgress {
             entered,
             replies: sums.replies,
+            active_replies: sums.active_replies,
             settled: sums.settled,
             awaited: sums.awaited,
             refused: sums.refused,

@@ -346,6 +346,7 @@ impl<'a> Led<'a> {
         let LoadProgress { replies, settled, awaited, refused, dropped, owed_ends, .. } = progress;
         let gauge: &Gauge = &self.shared.gauges[number];
         gauge.replies.store(replies, Relaxed);
+        gauge.active_replies.store(progress.active_replies, Relaxed);
         gauge.settled.store(settled, Relaxed);
         gauge.awaited.store(awaited, Relaxed);
         gauge.refused.store(refused, Relaxed);

@@ -186,7 +186,7 @@ impl<'a> Director<'a> {
         if self.rests {
             return self.enter(Phase::Resting, now);
         }
-        self.warming = Warming { replies: sums.replies, ..Warming::default() };
+        self.warming = Warming { replies: sums.active_replies, ..Warming::default() };
         self.enter(Phase::WarmingUp, now);
     }
 
@@ -199,7 +199,7 @@ impl<'a> Director<'a> {
         } else if self.is_warm(now, &sums) {
             let lasted = now - self.began;
             (self.outcome.warm_up_ns, self.outcome.warm_up_requests) =
-                (lasted, sums.replies - self.warming.replies);
+                (lasted, sums.active_replies - self.warming.replies);
             return self.rest_before_window();
         }
         if !self.pulse.is_alive(now, &sums) {
@@ -210,7 +210,7 @@ impl<'a> Director<'a> {
 
     fn is_warm(&mut self, now: Nanos, sums: &Sums) -> bool {
         let lasted = now - self.began;
-        let replies = sums.replies - self.warming.replies;
+        let replies = sums.active_replies - self.warming.replies;
         let ns = |length: Duration| length.as_nanos() as Nanos;
         match self.plan.warm_up {
             WarmUp::Fixed(length) => lasted >= ns(length),
@@ -399,7 +399,7 @@ impl Leads for Director<'_> {
 /// Progress of the warm-up.
 #[derive(Default)]
 struct Warming {
-    /// Replies before it began.
+    /// Replies on active connections before it began.
     replies: u64,
     steadiness: Steadiness,
     /// Slices that were over at the last check.

@@ -53,6 +53,6 @@ impl<F: FnMut(Moment) + Send> LoadObserver for F {
 pub struct WarmUpProgress {
     /// Time since the warm-up began.
     pub lasted: Duration,
-    /// Replies since the warm-up began.
+    /// Replies on active connections since the warm-up began.
     pub replies: u64,
 }

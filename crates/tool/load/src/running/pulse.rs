@@ -59,6 +59,7 @@ mod tests {
     fn a_server_that_only_loses_requests_is_dead_after_the_patience() {
         let sums = |replies, settled| Sums {
             replies,
+            active_replies: replies,
             settled,
             awaited: 4,
             refused: 0,

@@ -52,6 +52,9 @@ impl Phase {
 pub(crate) struct Gauge {
     /// Replies so far, right or wrong.
     pub replies: AtomicU64,
+    /// Of those: on active connections, without the first replies of idle ones and of members that join. Only these
+    /// count in a window.
+    pub active_replies: AtomicU64,
     /// Requests settled so far: answered, rightly or wrongly, or lost.
     pub settled: AtomicU64,
     /// Requests that were written and are not settled. After the window it also counts, at least once,
@@ -82,6 +85,7 @@ pub(crate) struct Gauge {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sums {
     pub replies: u64,
+    pub active_replies: u64,
     pub settled: u64,
     pub awaited: u64,
     pub refused: u64,
@@ -351,6 +355,7 @@ impl Shared {
         };
         Sums {
             replies: sum(|gauge| &gauge.replies),
+            active_replies: sum(|gauge| &gauge.active_replies),
             settled: sum(|gauge| &gauge.settled),
             awaited: sum(|gauge| &gauge.awaited),
             refused: sum(|gauge| &gauge.refused),

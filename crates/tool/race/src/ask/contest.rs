@@ -4,11 +4,11 @@ use crate::{
     ask::{
         loads::{CoreCount, Loads, available},
         over,
-        rate::Paces,
+        rate::{Paces, Rate},
     },
     contenders::{bundled, manifest::Manifest, nearest::hint_of_key},
 };
-use regatta_record::{CpuSets, Drive, Heads, HistoricResult, LoadShape, Schedule};
+use regatta_record::{CpuSets, Drive, Heads, HistoricResult, LoadShape, PilotShare, Schedule};
 use regatta_script::{Workload, WorkloadError};
 use serde::{Deserialize, Deserializer};
 use std::{
@@ -70,8 +70,8 @@ pub struct Contest {
     /// reached. Absent: `rounds` passes are run.
     #[serde(default, deserialize_with = "some_percent")]
     pub precision: Option<f64>,
-    /// No pass starts after this time, except the first three lives or five rounds, and lives that replace disturbed
-    /// ones. Absent: no limit but `rounds`.
+    /// No pass starts after this time, which begins with the pilot pass, except the first three lives or five rounds,
+    /// and lives that replace disturbed ones. Absent: no limit but `rounds`.
     #[serde(default, deserialize_with = "some_duration")]
     pub time: Option<Duration>,
     /// The measured window of a round. Absent: 1 s.
@@ -346,10 +346,18 @@ impl Contest {
     /// Returns the closed-loop loads whose rates a pilot pass must measure, without repetitions. All
     /// of their connections read.
     pub(crate) fn pilot_loads(&self, cpus: &CpuSets) -> Vec<LoadShape> {
-        let entries = self.loads.iter().filter(|entry| entry.needs_pilot());
-        let shapes = entries.flat_map(|entry| entry.shapes(cpus, &Paces::default()).0);
-        let closed = |load: LoadShape| LoadShape { drive: Drive::Closed, stalled: 0, ..load };
-        without_repetitions(shapes.map(closed))
+        without_repetitions(self.loads.iter().flat_map(|entry| entry.pilot_loads(cpus)))
+    }
+
+    /// Returns which rates of a pilot pass its loads are a share of, without repetitions.
+    pub(crate) fn pilot_shares(&self, cpus: &CpuSets) -> Vec<PilotShare> {
+        without_repetitions(self.loads.iter().flat_map(|entry| {
+            let closed = entry.pilot_loads(cpus).into_iter();
+            closed.flat_map(move |load| {
+                let extremes = entry.rates().filter_map(Rate::extreme);
+                extremes.map(move |of| PilotShare { load, of })
+            })
+        }))
     }
 
     /// Returns the figures published elsewhere, with the loads that each belongs to.
@@ -365,14 +373,14 @@ impl Contest {
     }
 }
 
-fn without_repetitions(all: impl Iterator<Item = LoadShape>) -> Vec<LoadShape> {
-    let mut loads = Vec::new();
-    for load in all {
-        if !loads.contains(&load) {
-            loads.push(load);
+fn without_repetitions<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut different = Vec::new();
+    for one in all {
+        if !different.contains(&one) {
+            different.push(one);
         }
     }
-    loads
+    different
 }
 
 fn double() -> String {

@@ -2,7 +2,7 @@
 //! which a pilot pass turns into a number.
 
 use regatta_load::Plan;
-use regatta_record::{Asked, LoadShape, PilotRate};
+use regatta_record::{Asked, Extreme, LoadShape, PilotRate};
 use serde::Deserialize;
 
 /// A rate as written.
@@ -20,12 +20,6 @@ pub enum Rate {
 pub(crate) struct Share {
     percent: f64,
     of: Extreme,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Extreme {
-    Slowest,
-    Fastest,
 }
 
 /// Maximum share: ten times what a contender can do is enough to overload it.
@@ -61,6 +55,12 @@ impl Rate {
     /// Whether it depends on a pilot pass.
     pub(crate) fn is_share(&self) -> bool {
         matches!(self, Rate::Text(_))
+    }
+
+    /// Returns which contender it is a share of; `None` if it is a number.
+    pub(crate) fn extreme(&self) -> Option<Extreme> {
+        let Rate::Text(text) = self else { return None };
+        share(text).map(|share| share.of)
     }
 
     /// Returns requests per second; `None` if it is a share and there is no pilot under `closed`.

@@ -47,7 +47,7 @@ pub(crate) fn run(
         return Ok(Some(round));
     }
     events.emit(Happened::PhaseStarted { phase: Phase::Starting });
-    let is_measured = matches!(warm, Warm::Needs(_));
+    let is_measured = !matches!(warm, Warm::See(..));
     let idle_check = if is_measured { context.check_idle(&load) } else { None };
     thread::sleep(SETTLES);
     let settings = Settings::read();
@@ -108,6 +108,7 @@ impl<'a> UnderWay<'a, '_> {
             Warm::See(settler, _) => {
                 hosted.meter().map(|meter| WarmUpObserver::new(settler, meter))
             }
+            Warm::Pace(settler, _) => Some(WarmUpObserver::of_pace(settler)),
         };
         hosted.observe(&asked.cpus, load);
         hosted.look();

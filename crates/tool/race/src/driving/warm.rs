@@ -18,6 +18,9 @@ pub(crate) const COMPILES: f64 = 1.5;
 /// Under each further load of a life a contender is observed for at most this part of the longest observation: the
 /// first load has compiled most of it.
 pub(crate) const FURTHER: u32 = 4;
+/// Requests of a short observation under a load that decides how many there are: a virtual machine compiles what was
+/// called some thousand times (HotSpot: 5,000 to 15,000), which may take longer than two seconds then.
+pub(crate) const LEAST_REQUESTS: u64 = 20_000;
 /// The window of a load that only observes how a contender warms up.
 pub(crate) const NO_WINDOW: Duration = Duration::from_millis(20);
 
@@ -27,6 +30,9 @@ pub(crate) enum Warm<'a> {
     Needs(Option<&'a Settling>),
     /// Observe how long a warm-up is needed, for at most this time. The window is negligible.
     See(&'a mut Settler, Duration),
+    /// Load until the time for each request is steady, for at most this time, and measure then. For the rate of a
+    /// pilot: a server may become faster without using less CPU.
+    Pace(&'a mut Settler, Duration),
 }
 
 impl Warm<'_> {
@@ -39,14 +45,14 @@ impl Warm<'_> {
                 // If the machine has become slower, the requests get up to twice the time.
                 WarmUp::Steady { least, requests, longest: usual.max(2 * least) }
             }
-            Warm::See(_, longest) => WarmUp::Judged { longest: *longest },
+            Warm::See(_, longest) | Warm::Pace(_, longest) => WarmUp::Judged { longest: *longest },
         }
     }
 
     /// Returns the end of the window.
     pub fn until(&self, usual: Until) -> Until {
         match self {
-            Warm::Needs(_) => usual,
+            Warm::Needs(_) | Warm::Pace(..) => usual,
             Warm::See(..) => Until::Elapsed(NO_WINDOW),
         }
     }
@@ -55,7 +61,7 @@ impl Warm<'_> {
     pub fn settling(&self) -> Option<Settling> {
         match self {
             Warm::Needs(settling) => settling.copied(),
-            Warm::See(..) => None,
+            Warm::See(..) | Warm::Pace(..) => None,
         }
     }
 }
@@ -95,23 +101,30 @@ pub(crate) fn needs(settling: &Settling) -> (Duration, u64) {
 /// Observes a server's warm-up, slice by slice.
 pub struct WarmUpObserver<'a> {
     settler: &'a mut Settler,
-    meter: Meter,
+    /// `None`: the time of a slice counts as its cost.
+    meter: Option<Meter>,
     last: WarmUpProgress,
 }
 
 impl<'a> WarmUpObserver<'a> {
     /// Starts observing. `meter` reads the server's CPU time; `settler` receives all slices.
     pub fn new(settler: &'a mut Settler, meter: Meter) -> Self {
+        WarmUpObserver { meter: Some(meter), ..WarmUpObserver::of_pace(settler) }
+    }
+
+    /// Starts observing the time for each request in place of a cost.
+    pub(crate) fn of_pace(settler: &'a mut Settler) -> Self {
         let last = WarmUpProgress { lasted: Duration::ZERO, replies: 0 };
-        WarmUpObserver { settler, meter, last }
+        WarmUpObserver { settler, meter: None, last }
     }
 
     /// Takes the slice that just ended. Returns whether the contender is warm.
     pub fn is_warm(&mut self, so_far: &WarmUpProgress) -> bool {
+        let ns = so_far.lasted.saturating_sub(self.last.lasted).as_nanos() as u64;
         let slice = WarmUpSlice {
-            ns: so_far.lasted.saturating_sub(self.last.lasted).as_nanos() as u64,
+            ns,
             requests: so_far.replies.saturating_sub(self.last.replies),
-            cpu_ns: self.meter.lap(),
+            cpu_ns: self.meter.as_mut().map_or(Some(ns), Meter::lap),
         };
         self.last = *so_far;
         self.settler.add(slice)
@@ -119,7 +132,8 @@ impl<'a> WarmUpObserver<'a> {
 
     /// Tests whether the cost of the server, which is warm by now, depends on source addresses.
     pub(crate) fn try_sources(mut self, plan: &Plan, how: &LoadProcessConfig, stop: &AtomicBool) {
-        if let Some(logs) = sources::compare(&mut self.meter, plan, how, stop) {
+        let Some(meter) = &mut self.meter else { return };
+        if let Some(logs) = sources::compare(meter, plan, how, stop) {
             self.settler.add_sources(logs);
         }
     }

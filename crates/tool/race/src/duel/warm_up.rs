@@ -1,13 +1,9 @@
 //! The observation of a contender's warm-up in a life, as it is and relative to the baseline.
 
-use crate::driving::warm::COMPILES;
+use crate::driving::warm::{COMPILES, LEAST_REQUESTS};
 use regatta_judge::{Settler, less_changed};
 use regatta_record::{LoadShape, Settling, WarmUpSlice};
 use std::time::Duration;
-
-/// Requests of a short observation at a rate: a virtual machine compiles what was called some thousand times
-/// (HotSpot: 5,000 to 15,000), which may take longer than two seconds then.
-const LEAST_REQUESTS: u64 = 20_000;
 
 /// The middle one of so many slices is not that of a disturbance.
 const FEW: usize = 5;

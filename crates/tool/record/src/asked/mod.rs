@@ -3,6 +3,8 @@
 pub(crate) mod age;
 pub(crate) mod dry_run;
 pub(crate) mod fingerprint;
+pub(crate) mod pilot;
+mod pilot_pass;
 pub(crate) mod race;
 pub(crate) mod running;
 pub(crate) mod server_machine;

@@ -1,8 +1,8 @@
 //! The settings of a race, and the machine that it ran on.
 
 use crate::{
-    CpuSets, Fingerprint, Heads, LoadShape, Operation, RunningServer, ServerMachine, Setup,
-    asked::age,
+    CpuSets, Fingerprint, Heads, LoadShape, Operation, PilotRate, PilotShare, RunningServer,
+    ServerMachine, Setup, asked::age,
 };
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf};
@@ -40,7 +40,7 @@ pub struct Asked {
     /// Length of a slice of a duel, in seconds. Absent: the result has no duels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slice_s: Option<f64>,
-    /// Time after which no further pass starts, in seconds.
+    /// Time after which no further pass starts, in seconds. It begins with the pilot pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_s: Option<f64>,
     /// Maximum increase of a contender's cost over the baseline's before the race fails, as a
@@ -90,6 +90,9 @@ pub struct Asked {
     /// Rates of a pilot pass, if loads are a share of them.
     #[serde(default)]
     pub pilot: Vec<PilotRate>,
+    /// Which of them loads are a share of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pilot_shares: Vec<PilotShare>,
     /// Text of the workload file, if `workload` is one.
     pub workload_file: Option<String>,
     /// Command line, lines of code and description of each contender, in the order of `contenders`.
@@ -106,17 +109,6 @@ pub enum Schedule {
     /// In rounds: one contender after the other, each from its start to its stop.
     #[default]
     Rounds,
-}
-
-/// The rate of a contender in the pilot pass.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PilotRate {
-    /// Name of the contender.
-    pub contender: String,
-    /// The closed-loop load.
-    pub load: LoadShape,
-    /// Requests per second; 0 if it did not finish.
-    pub rate_per_s: f64,
 }
 
 /// A historical measurement made elsewhere, as a figure or in words. It is printed beside our

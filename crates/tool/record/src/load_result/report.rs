@@ -27,6 +27,8 @@ pub struct LoadProgress {
     pub entered: Option<LeaderCommand>,
     /// Complete replies, correct or wrong.
     pub replies: u64,
+    /// Of those: on active connections, without the first replies of idle ones and of members that join.
+    pub active_replies: u64,
     /// Settled requests: answered or lost.
     pub settled: u64,
     /// Requests in flight. After the window also what else is awaited: queued requests, pushed messages

@@ -170,11 +170,13 @@ impl Live {
         match &event.happened {
             Happened::RaceStarted(header) | Happened::RaceResumed(header) => self.starts(header),
             Happened::PilotStarted { rounds } => {
-                self.line(format!("pilot: short rounds to determine the rates: {rounds}"))
+                self.line(format!("pilot: short rounds, each once its rate is steady, to determine the rates: {rounds}"))
             }
             Happened::RatesSettled { asked } => {
                 self.watched = Watched::new(asked);
-                self.leave_out(asked)
+                let doubts = asked.doubts_of_pilot().into_iter();
+                let doubts = doubts.map(|doubt| Shown::Stderr(format!("pilot: {doubt}\n")));
+                self.leave_out(asked).into_iter().chain(doubts).collect()
             }
             Happened::WarmUpsStarted { starts, longest_s } => self.line(format!(
                 "warm-up: each contender is observed until its cost is steady, at most {longest_s} s: \
@@ -262,7 +264,7 @@ impl Live {
 
     fn pass_starts(&mut self, ns: u64, pass: &PassStart) -> Vec<Shown> {
         let began = *self.began.get_or_insert(ns);
-        let time_s = self.watched.asked().and_then(|asked| asked.time_s);
+        let time_s = self.watched.asked().and_then(Asked::time_for_passes_s);
         self.bar.ends_by(time_s.map(|time_s| began + (time_s * 1e9) as u64));
         (self.widest, self.passes) = (pass.widest, pass.passes);
         Vec::new()
@@ -303,10 +305,12 @@ impl Live {
         self.watched.asked().is_some_and(|asked| asked.schedule == Schedule::Duels)
     }
 
-    /// `38 s of 60 s`: the time since the first pass, if it is limited.
+    /// `38 s of 60 s`: the time since the first pass and that of the pilot, if it is limited.
     fn time_in_words(&self, ns: u64) -> Option<String> {
-        let time_s = self.watched.asked().and_then(|asked| asked.time_s)?;
-        let since = ns.saturating_sub(self.began?) / 1_000_000_000;
+        let asked = self.watched.asked()?;
+        let time_s = asked.time_s?;
+        let pilot_s = time_s - asked.time_for_passes_s()?;
+        let since = ns.saturating_sub(self.began?) / 1_000_000_000 + pilot_s as u64;
         Some(format!("{since} s of {time_s} s"))
     }
 

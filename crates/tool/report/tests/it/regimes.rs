@@ -3,8 +3,8 @@
 
 use crate::common::{row, table, words};
 use regatta_record::{
-    ContendedBlocks, Drive, Estimate, Event, Happened, Kind, PassStart, RaceHeader, Relation,
-    RoundStart, Summary, Verdict, Window,
+    ContendedBlocks, Drive, Estimate, Event, Happened, Kind, PassStart, PilotRate, RaceHeader,
+    Relation, RoundStart, Summary, Verdict, Window,
 };
 use regatta_report::{Live, Looks, Room, Shown, answer, markdown, terminal, terminal_with};
 use unicode_width::UnicodeWidthStr;
@@ -241,12 +241,13 @@ fn a_running_race_shows_precision_lives_and_time() {
         (40, pass(5, Some(0.014))),
         (40, start(5)),
     ];
-    let shown = |progress| {
+    let show = |events: &[(u64, Happened)], progress| {
         let mut live = Live::new(Looks { width: 100, progress, ..Looks::default() });
         let event =
             |(s, happened): &(u64, Happened)| Event::new(s * 1_000_000_000, happened.clone());
         events.iter().flat_map(|one| live.show(&event(one))).collect::<Vec<Shown>>()
     };
+    let shown = |progress| show(&events, progress);
     let lines = shown(None);
     let first = "life 1: 0 s of 60 s\n";
     let then = "life 6: 38 s of 60 s · ±1.4% after 5 lives\n";
@@ -254,4 +255,18 @@ fn a_running_race_shows_precision_lives_and_time() {
     let drawn = shown(Some(Room { width: 100, height: 30 }));
     let Some(Shown::Progress(last)) = drawn.last() else { panic!("{drawn:?}") };
     assert!(last.ends_with(" 22s left · ±1.4% after 5 lives, 38 s of 60 s"), "{last}");
+    // The time of its pilot pass is within the limit.
+    let mut with_pilot = events.clone();
+    let (_, Happened::RaceStarted(header)) = &mut with_pilot[0] else { panic!("{events:?}") };
+    header.asked.pilot = vec![PilotRate {
+        contender: "epoll".into(),
+        load,
+        rate_per_s: 1.0,
+        failed: None,
+        window_rate_per_s: None,
+        unsteady_after_s: None,
+        took_s: 12.5,
+    }];
+    let lines = show(&with_pilot, None);
+    assert_eq!(lines[0], Shown::Stderr("life 1: 12 s of 60 s\n".to_owned()));
 }

@@ -7,6 +7,7 @@ mod container;
 mod handed_over;
 mod lies;
 mod nodes;
+mod pilots;
 mod processes;
 mod running;
 mod starts;

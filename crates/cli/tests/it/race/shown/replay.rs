@@ -107,7 +107,8 @@ fn a_pilot_pass_is_replayed() {
     course.write_race("'null'", "300ms", load);
     let ended = course.race(&["race.toml", "--out", "out", "--contender", GOOD]);
     course.assert_nothing_left();
-    ended.assert_printed(&["pilot: short rounds to determine the rates: 1\nlife 1: "]);
+    let pilot = "pilot: short rounds, each once its rate is steady, to determine the rates: 1\n";
+    ended.assert_printed(&[pilot, "\nlife 1: "]);
     assert_replayed(&course, &[&ended]);
 }
 

@@ -104,6 +104,7 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
             next_scan: 0,
             next_sign: 0,
             replies: 0,
+            inactive_replies: 0,
             replies_before: 0,
             replies_at_rest: Vec::new(),
             settled: 0,
@@ -293,7 +294,11 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
     }
 
     pub fn publish(&self) {
-        self.gauge.replies.store(self.replies + self.unexpected, Relaxed);
+        let replies = self.replies + self.unexpected;
+        self.gauge.replies.store(replies, Relaxed);
+        // A reply that came too late may have been taken back.
+        let active = replies.saturating_sub(self.inactive_replies);
+        self.gauge.active_replies.store(active, Relaxed);
         self.gauge.settled.store(self.settled, Relaxed);
         // After the window, requests that are still queued count as pending too.
         let queued = self.phase == Phase::Draining && self.drive.has_due();

@@ -81,7 +81,9 @@ pub(super) struct Worker<'a, D: Dialect, V> {
     pub next_sign: Nanos,
     /// See [`Gauge`], where these counters are published.
     pub replies: u64,
-    /// Of those: counted for earlier slices of a lane.
+    /// Of those: first ones of idle connections and of members that join.
+    pub inactive_replies: u64,
+    /// Of all: counted for earlier slices of a lane.
     pub replies_before: u64,
     /// Replies on each connection when a slice began after a long rest; empty otherwise.
     pub replies_at_rest: Vec<u64>,

@@ -331,6 +331,9 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         if slot < self.active || !self.dialect.ends(&connection.talk) {
             connection.pause = SHORTEST_PAUSE;
         }
+        if slot >= self.active {
+            self.inactive_replies += connection.replies;
+        }
         if self.passing.has(slot) {
             self.passing.comes(slot, self.now);
         } else {

@@ -10,7 +10,7 @@ use crate::{
         server::{Fault, serve},
     },
 };
-use regatta_load::{Arrivals, Drive, Error, Plan, Until};
+use regatta_load::{Arrivals, Drive, Error, Plan, Until, WarmUp};
 use regatta_record::Exchange;
 use std::{net::SocketAddr, time::Duration};
 
@@ -58,6 +58,20 @@ fn members_join_and_leave_in_open_loop_and_in_every_process() {
         assert_eq!(tally.processes, processes);
         assert!(tally.passed > PASSING as u64 / 2, "{} joined and left", tally.passed);
         assert!(count(&tally, "deliveries") > MEMBERS as u64 * count(&tally, "last_deliveries"));
+    }
+}
+
+#[test]
+fn first_replies_of_members_that_join_are_no_requests_of_a_warm_up() {
+    for processes in [1, 3] {
+        let server = serve(Own, Fault::None, MEMBERS);
+        let (drive, warm_up) = (at(10, Arrivals::Constant), WarmUp::Fixed(Duration::from_secs(2)));
+        let plan = Plan { drive, warm_up, ..passing(server.address, 1) };
+        let tally = run_dialect(processes, &plan).unwrap();
+        assert_undisturbed(&tally);
+        // 20 broadcasts, and all members that joined meanwhile.
+        let (requests, passed) = (tally.warm_up_requests, tally.passed);
+        assert!((1..=25).contains(&requests) && passed > 25, "{requests}, {passed} joined");
     }
 }
 

@@ -39,7 +39,10 @@ pub struct Loads {
     #[serde(default)]
     churn: bool,
     /// Requests per second over all connections, or a share of what the contenders can do (`"50% of
-    /// slowest"`, `"90% of fastest"`); absent: closed loop.
+    /// slowest"`, `"90% of fastest"`); absent: closed loop. A pilot pass finds what they can do, once the rate
+    /// of each is steady. It waits for that for at most `settle`, but between 6 and 20 s, and less if many contenders
+    /// share its time: 5 minutes, or a quarter of `time`. If the rate that decides is not known to be steady, or
+    /// the race has another one under the closed loop, the report says so.
     rate: Option<OneOrMany<Rate>>,
     /// Arrivals of requests at a rate: `poisson`, as from many users (also if absent), or `constant`.
     arrivals: Option<Arrivals>,
@@ -158,7 +161,22 @@ impl Loads {
 
     /// Whether its rates depend on a pilot pass.
     pub(crate) fn needs_pilot(&self) -> bool {
-        self.rate.iter().flat_map(OneOrMany::values).any(Rate::is_share)
+        self.rates().any(Rate::is_share)
+    }
+
+    /// Its rates.
+    pub(crate) fn rates(&self) -> impl Iterator<Item = &Rate> {
+        self.rate.iter().flat_map(OneOrMany::values)
+    }
+
+    /// Returns the closed-loop loads whose rates a pilot pass must measure for it. All of their connections read.
+    pub(crate) fn pilot_loads(&self, cpus: &CpuSets) -> Vec<LoadShape> {
+        if !self.needs_pilot() {
+            return Vec::new();
+        }
+        let (shapes, _) = self.shapes(cpus, &Paces::default());
+        let closed = |load: LoadShape| LoadShape { drive: Drive::Closed, stalled: 0, ..load };
+        shapes.into_iter().map(closed).collect()
     }
 
     /// Returns the loads that fit these CPUs, in the order of the file, and a sentence for each core

@@ -243,6 +243,7 @@ pub fn prepare(
         server: server.cloned(),
         left_out,
         pilot: Vec::new(),
+        pilot_shares: Vec::new(),
         workload_file: contest.workload_file.clone(),
         entries,
     };
