@@ -299,6 +299,14 @@ pub trait Dialect: Sync {
         let _ = (talk, now);
     }
 
+    /// The load lost this connection through the server: it was closed or reset, timed out, or cannot be
+    /// parsed further. Returns the number of unsolicited messages that the server owed on it until now. They
+    /// are missing, and no longer owed. [`Dialect::renew`] follows.
+    fn undelivered(&self, talk: &mut Self::ConnectionState) -> u64 {
+        let _ = talk;
+        0
+    }
+
     /// Whether the server still owes an unsolicited message on any connection, caused by requests
     /// that already have their reply. The load waits for it before it ends.
     #[inline]
@@ -320,7 +328,7 @@ pub trait Dialect: Sync {
     }
 
     /// The wrong deliveries so far to the connections of this process, by kind. Those that are missing are counted by
-    /// [`Dialect::missing`]. `None`: the server pushes nothing to be counted here.
+    /// [`Dialect::undelivered`] and [`Dialect::missing`]. `None`: the server pushes nothing to be counted here.
     fn wrong_deliveries(&self) -> Option<WrongDeliveries> {
         None
     }
@@ -344,10 +352,10 @@ pub trait Dialect: Sync {
         None
     }
 
-    /// Calls `wrong` for what the server still owes ([`Dialect::owes`]), or for some of it. Each load
-    /// thread calls this once when it ends, after the load has waited. Not called if the load ended
-    /// early or was cut short.
-    fn missing(&self, wrong: &mut dyn FnMut(Exchange)) {
+    /// Calls `wrong` for what the server still owes ([`Dialect::owes`]), with the number of unsolicited
+    /// messages and one of the exchanges that lack some. Each load thread calls this once when it ends, after
+    /// the load has waited. Not called if the load ended early or was cut short.
+    fn missing(&self, wrong: &mut dyn FnMut(u64, Exchange)) {
         let _ = wrong;
     }
 
@@ -388,14 +396,15 @@ pub trait Heard {
         let _ = (kind, machine, sent_at);
     }
 
-    /// Reports a wrong operation, after which the connection is still usable: an unsolicited message that was not
-    /// owed. By default it ends the connection, as any other error of [`Dialect::receive`].
+    /// Reports `count` wrong operations, after which the connection is still usable: unsolicited messages that were
+    /// not owed, or are missing. By default they end the connection, as any other error of [`Dialect::receive`].
     ///
     /// # Errors
-    /// The exchange, which [`Dialect::receive`] must return. Otherwise the error is tolerated and counted, and the
+    /// The exchange, which [`Dialect::receive`] must return. Otherwise the errors are tolerated and counted, and the
     /// dialect continues.
     #[cold]
-    fn wrong(&mut self, exchange: Box<Exchange>) -> Result<(), Box<Exchange>> {
+    fn wrong(&mut self, exchange: Box<Exchange>, count: u64) -> Result<(), Box<Exchange>> {
+        let _ = count;
         Err(exchange)
     }
 }

@@ -153,9 +153,9 @@ impl Heard for Listener<'_> {
     }
 
     #[cold]
-    fn wrong(&mut self, exchange: Box<Exchange>) -> Result<(), Box<Exchange>> {
+    fn wrong(&mut self, exchange: Box<Exchange>, count: u64) -> Result<(), Box<Exchange>> {
         let Some(wrong) = &mut self.operations.wrong else { return Err(exchange) };
-        wrong.count += 1;
+        wrong.count += count;
         wrong.first.get_or_insert(exchange);
         Ok(())
     }

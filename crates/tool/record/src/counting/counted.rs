@@ -107,6 +107,15 @@ pub struct Counted {
     pub tls: Option<TlsSpoken>,
 }
 
+/// The part of the requests or deliveries of a whole run that failed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FailedShare {
+    /// From 0 to 1.
+    pub share: f64,
+    /// Of what: `requests` or `deliveries`.
+    pub of: &'static str,
+}
+
 /// A wrong exchange, and when it happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -187,6 +196,40 @@ impl Counted {
             open_loop: None,
             stages: Vec::new(),
             tls: None,
+        }
+    }
+
+    /// Number of operations of a kind that were owed and have not come. They have no latency, and count as longer than
+    /// all others. Broadcasts lack a delivery to the last member, at most one for each delivery that is missing.
+    pub fn missing_of(&self, operation: &Operation) -> u64 {
+        let missing = self.wrong_deliveries.map_or(0, |wrong| wrong.missing);
+        match &operation.name {
+            name if *name == Operation::DELIVERIES.name => missing,
+            name if *name == Operation::LAST_DELIVERIES.name => {
+                missing.min(self.replies.saturating_sub(self.whole_run_of(operation)))
+            }
+            _ => 0,
+        }
+    }
+
+    /// Number of operations of a kind, other than requests, in the whole run.
+    fn whole_run_of(&self, operation: &Operation) -> u64 {
+        let of_kind = self.operations.iter().filter(|one| one.operation.name == operation.name);
+        of_kind.map(|one| one.whole_run).sum()
+    }
+
+    /// The share of the requests that failed, if there were so many errors, wrong deliveries included; or the share of
+    /// the deliveries that are wrong, in those that were owed, if that is more. A hub has many deliveries for each
+    /// request, so neither may hide the other.
+    pub fn failed_share(&self, errors: u64) -> FailedShare {
+        let wrong = self.wrong_deliveries.unwrap_or_default();
+        let failed = errors.saturating_sub(wrong.total());
+        let requests = failed as f64 / (failed + self.replies).max(1) as f64;
+        let owed = self.whole_run_of(&Operation::DELIVERIES) + wrong.missing;
+        let deliveries = (wrong.total() as f64 / owed.max(1) as f64).min(1.0);
+        match deliveries > requests {
+            true => FailedShare { share: deliveries, of: "deliveries" },
+            false => FailedShare { share: requests, of: "requests" },
         }
     }
 
@@ -376,5 +419,59 @@ impl OpenCounted {
         hdr::check_like(&self.lag, &other.lag)?;
         hdr::check_like(&self.service, &other.service)?;
         self.arrivals.check_like(&other.arrivals)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed(errors: u64, delivered: u64, wrong: WrongDeliveries) -> FailedShare {
+        let empty = Histogram::new(3).unwrap();
+        let mut counted = Counted::nothing(empty, 1, &[Operation::DELIVERIES]);
+        counted.replies = 1_000;
+        counted.operations[0].whole_run = delivered;
+        counted.wrong_deliveries = Some(wrong);
+        counted.failed_share(errors)
+    }
+
+    #[test]
+    fn broadcasts_that_did_not_reach_all_members_have_no_last_delivery() {
+        let empty = Histogram::new(3).unwrap();
+        let kinds = [Operation::DELIVERIES, Operation::LAST_DELIVERIES];
+        let missing_of = |missing, lasts| {
+            let mut counted = Counted::nothing(empty.clone(), 1, &kinds);
+            counted.replies = 1_000;
+            counted.operations[1].whole_run = lasts;
+            counted.wrong_deliveries =
+                Some(WrongDeliveries { missing, twice: 7, ..WrongDeliveries::default() });
+            [&kinds[0], &kinds[1], &Operation::REQUESTS].map(|kind| counted.missing_of(kind))
+        };
+        assert_eq!(
+            missing_of(0, 990),
+            [0, 0, 0],
+            "results came before the load ended, copies after it"
+        );
+        assert_eq!(missing_of(10, 990), [10, 10, 0], "one of each");
+        assert_eq!(missing_of(100, 990), [100, 10, 0], "all of ten");
+        assert_eq!(missing_of(10, 980), [10, 10, 0], "ten others were announced as lost");
+    }
+
+    #[test]
+    fn many_deliveries_hide_no_failed_request_and_many_requests_no_delivery() {
+        let none = WrongDeliveries::default();
+        let missing = WrongDeliveries { missing: 1_000, ..none };
+        let twice = WrongDeliveries { twice: 5_000, ..none };
+        for (errors, delivered, wrong, share, of) in [
+            (10, 0, none, 10.0 / 1_010.0, "requests"),
+            // Nothing to one of 1,000 members.
+            (1_000, 999_000, missing, 0.001, "deliveries"),
+            // Nothing to one of 8 members: each of these weighs as one.
+            (1_000, 7_000, missing, 1_000.0 / 8_000.0, "deliveries"),
+            (1_020, 999_000, missing, 20.0 / 1_020.0, "requests"),
+            (5_000, 1_000, twice, 1.0, "deliveries"),
+        ] {
+            assert_eq!(failed(errors, delivered, wrong), FailedShare { share, of });
+        }
     }
 }

@@ -40,7 +40,8 @@ impl AnnouncedLosses {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WrongDeliveries {
-    /// Deliveries that were owed at the end of the load, and that no announcement excused.
+    /// Deliveries that have not come, and that no announcement excused: those that were owed at the end of the load,
+    /// to a member when its connection was lost, or when too many later broadcasts were sent.
     pub missing: u64,
     /// Deliveries that came before.
     pub twice: u64,
@@ -48,8 +49,13 @@ pub struct WrongDeliveries {
     /// left out counts here, too, if all members must get one order: what follows it came too early. If that member
     /// was the first to get what follows, the deliveries of that to all others count.
     pub out_of_order: u64,
-    /// Deliveries that no member has sent, or whose result says that they are not published.
+    /// Deliveries that no member has sent, or whose result says that they are not published: each copy of such a
+    /// broadcast.
     pub unsent: u64,
+    /// Deliveries that nobody was owed, because the server had closed the connection of a member that had not joined
+    /// again. They are no errors, and in no other count. Absent: 0.
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
+    pub absent: u64,
 }
 
 impl WrongDeliveries {
@@ -59,5 +65,11 @@ impl WrongDeliveries {
         self.twice += other.twice;
         self.out_of_order += other.out_of_order;
         self.unsent += other.unsent;
+        self.absent += other.absent;
+    }
+
+    /// All that are errors.
+    pub fn total(self) -> u64 {
+        self.missing + self.twice + self.out_of_order + self.unsent
     }
 }

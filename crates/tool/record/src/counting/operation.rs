@@ -31,6 +31,16 @@ impl Operation {
     /// A request and its reply.
     pub const REQUESTS: Operation = Operation::new("requests", "request", "requests");
 
+    /// Every copy of a broadcast that a hub delivers to a member.
+    pub const DELIVERIES: Operation = Operation::new("deliveries", "delivery", "deliveries");
+
+    /// The copy of a broadcast with which all members that were owed it have it.
+    pub const LAST_DELIVERIES: Operation = Operation::new(
+        "last_deliveries",
+        "delivery to the last member",
+        "deliveries to the last member",
+    );
+
     /// Every message of replies that are streams.
     pub const MESSAGES: Operation = Operation::new("messages", "message", "messages");
     /// The first message of a reply that is a stream.

@@ -22,15 +22,16 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         }
         let (shared, tolerates) = (self.shared, self.plan.tolerates.is_some());
         let errors = &mut self.count.errors;
-        let mut wrong = |exchange| {
-            errors.wrong_reply += 1;
+        let mut wrong = |count, exchange| {
+            errors.wrong_reply += count;
             match tolerates {
                 false => shared.disqualify(exchange),
                 true => shared.saw_wrong(exchange),
             }
         };
         let until = clock::now() + VERIFIES;
-        self.dialect.verify(&mut self.desk, &|| clock::now() >= until, &mut wrong);
+        let is_late = || clock::now() >= until;
+        self.dialect.verify(&mut self.desk, &is_late, &mut |exchange| wrong(1, exchange));
         if !self.shared.is_cut_short() {
             self.dialect.missing(&mut wrong);
         }

@@ -8,6 +8,8 @@ use std::{
         Arc, Condvar, Mutex,
         atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst},
     },
+    thread,
+    time::Duration,
 };
 use tungstenite::{
     Message, WebSocket, accept_hdr,
@@ -30,6 +32,13 @@ pub enum Fault {
     /// One member gets the next broadcast of another sender before it, or before the last one of its
     /// sender that comes until then.
     Swapped(u64),
+    /// The member that connected last gets nothing from it on.
+    Deaf(u64),
+    /// The same, and after the second number its connection is closed.
+    Cut(u64, u64),
+    /// After it, the connection of the member that joined last is closed, and when that member joins again, it waits
+    /// for its reply for [`JOINS_AFTER`].
+    SlowToJoin(u64),
     /// Of two nodes: the members of that at which the sender is not do not get it.
     LostAtNode(u64),
     /// One member gets a gap, and then so many copies of it.
@@ -46,6 +55,8 @@ pub enum Fault {
     Unknown(u64),
     /// The sender gets the result before its own copy.
     ResultFirst(u64),
+    /// The same of every broadcast.
+    ResultsFirst,
     /// The content of the result is wrong.
     Misreported(u64),
     /// One member also gets a message that no member has sent.
@@ -63,6 +74,9 @@ pub enum Fault {
     /// answer.
     Rude,
 }
+
+/// See [`Fault::SlowToJoin`].
+pub const JOINS_AFTER: Duration = Duration::from_millis(300);
 
 /// A message of a member.
 pub enum Heard {
@@ -233,6 +247,8 @@ impl<P: Protocol> Hub<P> {
             }
             Fault::GapBetween(n) if n == number && is_victim => [copy, &self.gap(), copy].concat(),
             Fault::Lost(n) if n == number && is_victim => Vec::new(),
+            Fault::Deaf(n) if n <= number && is_newcomer => Vec::new(),
+            Fault::Cut(n, m) if (n..=m).contains(&number) && is_newcomer => Vec::new(),
             Fault::LostToNewcomer(n) if is_multiple(number, n) && is_newcomer => Vec::new(),
             Fault::DoubledToNewcomer(n) if is_multiple(number, n) && is_newcomer => copy.repeat(2),
             Fault::Doubled(n) if n == number && is_victim => copy.repeat(2),
@@ -259,7 +275,7 @@ impl<P: Protocol> Hub<P> {
     fn broadcast(&self, sender: usize, digits: &str, number_of: &str) {
         // Under the lock, so that all members receive all broadcasts in the same order.
         let members = self.members.lock().unwrap();
-        let members =
+        let mut members =
             self.joined.wait_while(members, |_| self.ever.load(SeqCst) < self.complete).unwrap();
         let (fault, number) = (self.fault, self.broadcasts.fetch_add(1, SeqCst));
         let copy = self.protocol.frames(&self.protocol.copy(digits));
@@ -275,7 +291,7 @@ impl<P: Protocol> Hub<P> {
         };
         let result = self.outcome(number, (digits, number_of), (listeners, misreports));
         let own = members.iter().find(|(member, _)| *member == sender);
-        let is_first = fault == Fault::ResultFirst(number);
+        let is_first = [Fault::ResultFirst(number), Fault::ResultsFirst].contains(&fault);
         let tell_result = || {
             if let (Some((_, stream)), Some(result)) = (own, &result) {
                 write(stream, &self.protocol.frames(result));
@@ -286,7 +302,12 @@ impl<P: Protocol> Hub<P> {
         }
         // Not the sender: otherwise its result would be the error.
         let victim = members.iter().map(|(member, _)| *member).find(|member| *member != sender);
-        let newcomer = members.last().map(|(member, _)| *member);
+        let last = members.iter().max_by_key(|(member, _)| *member).cloned();
+        let newcomer = match fault {
+            Fault::Deaf(_) | Fault::Cut(..) => last.as_ref(),
+            _ => members.last(),
+        };
+        let newcomer = newcomer.map(|(member, _)| *member);
         for (member, stream) in members.iter() {
             let is_newcomer = Some(*member) == newcomer;
             let is_victim = Some(*member) == victim;
@@ -316,6 +337,13 @@ impl<P: Protocol> Hub<P> {
         }
         if !is_first {
             tell_result();
+        }
+        if let (Fault::Cut(_, n) | Fault::SlowToJoin(n), Some((member, stream))) = (fault, last)
+            && n == number
+        {
+            // Not among the listeners of the next result, which may come before the load sees the close.
+            members.retain(|(one, _)| *one != member);
+            let _ = stream.lock().unwrap().shutdown(Shutdown::Both);
         }
     }
 
@@ -372,6 +400,10 @@ impl<P: Protocol> Hub<P> {
                     Heard::Joins(reply) => {
                         if !is_member {
                             is_member = true;
+                            let is_again = self.ever.load(SeqCst) >= self.complete;
+                            if is_again && matches!(self.fault, Fault::SlowToJoin(_)) {
+                                thread::sleep(JOINS_AFTER);
+                            }
                             let mut members = self.members.lock().unwrap();
                             members.push((number, writer.clone()));
                             self.ever.fetch_add(1, SeqCst);

@@ -31,10 +31,14 @@ impl Losses {
 /// How a delivery is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wrong {
+    /// It has not come.
+    Missing,
     Twice,
     OutOfOrder,
     /// No member has sent it, or its result says that it is not published.
     Unsent,
+    /// Nobody was owed it: a member was away.
+    Absent,
 }
 
 /// Counts of wrong deliveries to the members of this process.
@@ -44,22 +48,20 @@ pub(super) struct WrongCounts {
     twice: AtomicU64,
     out_of_order: AtomicU64,
     unsent: AtomicU64,
+    absent: AtomicU64,
 }
 
 impl WrongCounts {
-    /// Counts a wrong delivery.
-    pub fn add(&self, wrong: Wrong) {
+    /// Counts wrong deliveries of a kind.
+    pub fn add(&self, wrong: Wrong, deliveries: u64) {
         let count = match wrong {
+            Wrong::Missing => &self.missing,
             Wrong::Twice => &self.twice,
             Wrong::OutOfOrder => &self.out_of_order,
             Wrong::Unsent => &self.unsent,
+            Wrong::Absent => &self.absent,
         };
-        count.fetch_add(1, Relaxed);
-    }
-
-    /// Counts deliveries that have not come.
-    pub fn miss(&self, deliveries: u64) {
-        self.missing.fetch_add(deliveries, Relaxed);
+        count.fetch_add(deliveries, Relaxed);
     }
 
     /// The counts so far.
@@ -70,6 +72,7 @@ impl WrongCounts {
             twice: of(&self.twice),
             out_of_order: of(&self.out_of_order),
             unsent: of(&self.unsent),
+            absent: of(&self.absent),
         }
     }
 }

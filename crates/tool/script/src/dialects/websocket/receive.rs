@@ -9,7 +9,10 @@ use super::{
     message::{self, Message, Payload, Request},
     opening::Asked,
     order::{OtherOrder, Place},
-    roster::{Roster, Sent, TooMany},
+    roster::{
+        Roster, Sent, TooMany,
+        few_listeners::{Few, FewListeners},
+    },
     talk::{ConnectionState, Stage, Standing},
     terms::Terms,
 };
@@ -28,8 +31,6 @@ use std::mem;
 const LONGEST: usize = 1 << 20;
 /// Number of written request bytes that are kept before they are dropped.
 const WRITTEN: usize = 4096;
-/// Maximum number of incomplete broadcasts that each load thread reports at the end.
-const REPORTED: usize = 1;
 /// Time without a request after which a member sends a heartbeat, if the server expects heartbeats.
 const SILENCE: Nanos = 25_000_000_000;
 
@@ -49,6 +50,8 @@ pub struct Hub {
     pub(super) losses: Losses,
     /// Deliveries that were wrong.
     pub(super) wrong: WrongCounts,
+    /// Results that count too few listeners, unless the server has closed connections.
+    few: FewListeners,
     /// Members on other machines, if there are some.
     pub(super) afar: Option<Afar>,
 }
@@ -70,8 +73,20 @@ impl Hub {
         let first = if is_stream { frames::BINARY } else { frames::TEXT };
         let roster = Roster::new(order.shared);
         let afar = order.machines.map(Afar::new);
-        let (losses, wrong) = Default::default();
-        Hub { terms, first, script, seed: order.seed, hosts, path, roster, losses, wrong, afar }
+        let (losses, wrong, few) = Default::default();
+        Hub {
+            terms,
+            first,
+            script,
+            seed: order.seed,
+            hosts,
+            path,
+            roster,
+            losses,
+            wrong,
+            few,
+            afar,
+        }
     }
 
     /// Returns the number of bytes in the frame of a request.
@@ -88,18 +103,54 @@ impl Hub {
     fn next_request(&self, talk: &mut ConnectionState, at: Nanos) -> Request {
         let sender = talk.number;
         if self.terms.broadcasts && talk.echoes > 0 {
-            match self.roster.send(sender, at) {
-                Ok(id) => {
-                    let payload = Payload { sender, id, at };
-                    self.afar.iter().for_each(|afar| afar.sends(payload));
-                    return Request::Broadcast(payload);
-                }
-                Err(TooMany) => talk.too_many = true,
+            let mut sent = self.roster.send(sender, at);
+            while sent == Err(TooMany) && self.has_given_up(talk) {
+                sent = self.roster.send(sender, at);
+            }
+            if let Ok(id) = sent {
+                self.count_absent();
+                let payload = Payload { sender, id, at };
+                self.afar.iter().for_each(|afar| afar.sends(payload));
+                return Request::Broadcast(payload);
             }
         }
         let id = talk.echoes;
         talk.echoes += 1;
         Request::Echo(Payload { sender, id, at })
+    }
+
+    /// Counts the members that are not owed a broadcast, because the server has closed their connections.
+    #[inline]
+    fn count_absent(&self) {
+        let away = self.roster.away();
+        if away > 0 {
+            self.wrong.add(Wrong::Absent, away);
+        }
+    }
+
+    /// So many broadcasts were sent that another one cannot be tracked: the oldest has not reached all members. What it
+    /// lacks is missing. Returns whether the load continues without it; otherwise the next message of this member ends
+    /// the load.
+    #[cold]
+    fn has_given_up(&self, talk: &mut ConnectionState) -> bool {
+        let tolerates = self.terms.tolerates;
+        let missing = self.roster.overdue(tolerates);
+        self.wrong.add(Wrong::Missing, missing);
+        talk.given_up += missing.max(u64::from(!tolerates));
+        tolerates
+    }
+
+    /// Reports what was given up when this member sent a broadcast.
+    #[cold]
+    fn report_given_up(
+        &self,
+        talk: &mut ConnectionState,
+        message: &[u8],
+        heard: &mut impl Heard,
+    ) -> Result<(), Box<Exchange>> {
+        let expected = "the copies of earlier broadcasts, too many of which are missing";
+        let wrong = self.terms.wrong(talk, expected, message);
+        heard.wrong(wrong, mem::take(&mut talk.given_up))
     }
 
     /// Handles a received message.
@@ -111,9 +162,8 @@ impl Hub {
         heard: &mut impl Heard,
         replies: &mut u32,
     ) -> Result<(), Box<Exchange>> {
-        if talk.too_many {
-            let expected = "the copies of earlier broadcasts, too many of which are missing";
-            return Err(self.terms.wrong(talk, expected, message));
+        if talk.given_up > 0 {
+            self.report_given_up(talk, message, heard)?;
         }
         if let Some(adapter) = self.terms.adapter {
             return self.take_adapted(adapter, talk, message, heard, replies);
@@ -150,20 +200,17 @@ impl Hub {
         }
         let sent = self.roster.sent(id).filter(|sent| sent.sender == sender && sent.at == at);
         if sent.is_none() {
-            let wrong = match id < talk.inbox.first() {
-                true => (Wrong::Twice, "each broadcast once; this one was delivered before"),
-                false => (Wrong::Unsent, "only broadcasts that a member has sent"),
-            };
+            let wrong = self.not_known(id);
             return self.wrong_delivery(talk, wrong, text, heard);
         }
-        if self.terms.may_be_lost {
+        if self.terms.are_uncertain() {
             return self.take_uncertain(talk, payload, text, heard);
         }
         match self.take_into_inbox(talk, id, text, heard)? {
-            None => {}
-            Some(false) => talk.place = Place::After(id),
-            Some(true) => {
-                self.take_place(talk, id, text, heard)?;
+            Taken::Nothing => {}
+            Taken::Unowed | Taken::Wrong { is_owed: false } => talk.place = Place::After(id),
+            taken => {
+                self.take_place(talk, id, taken, (text, &mut *heard))?;
                 heard.heard(Hub::DELIVERIES, at);
                 if self.roster.record_delivery(id) {
                     heard.heard(Hub::LAST_DELIVERIES, at);
@@ -173,8 +220,17 @@ impl Hub {
         Ok(())
     }
 
-    /// Records the copy of a broadcast in the inbox. Returns whether the member is owed it; `None` if the copy is
-    /// wrong and counts as nothing else.
+    /// What a copy is that is none of a broadcast which is known.
+    #[cold]
+    pub(super) fn not_known(&self, id: u64) -> (Wrong, &'static str) {
+        let is_too_old = id < self.roster.next() && self.roster.sent(id).is_none();
+        match is_too_old {
+            true => (Wrong::OutOfOrder, "no broadcast that was sent before so many others"),
+            false => (Wrong::Unsent, "only broadcasts that a member has sent"),
+        }
+    }
+
+    /// Records the copy of a broadcast in the inbox.
     #[inline]
     pub(super) fn take_into_inbox(
         &self,
@@ -182,15 +238,16 @@ impl Hub {
         id: u64,
         text: &[u8],
         heard: &mut impl Heard,
-    ) -> Result<Option<bool>, Box<Exchange>> {
+    ) -> Result<Taken, Box<Exchange>> {
         let error = match talk.inbox.take(id, &self.roster) {
-            Ok(is_owed) => return Ok(Some(is_owed)),
+            Ok(true) => return Ok(Taken::Owed),
+            Ok(false) => return Ok(Taken::Unowed),
             Err(error) => error,
         };
         self.wrong_delivery(talk, (error.kind(), error.in_words()), text, heard)?;
         Ok(match error {
-            DeliveryError::OutOfOrder { is_owed } => Some(is_owed),
-            DeliveryError::Twice | DeliveryError::TooFar => None,
+            DeliveryError::OutOfOrder { is_owed } => Taken::Wrong { is_owed },
+            DeliveryError::Twice | DeliveryError::TooFar => Taken::Nothing,
         })
     }
 
@@ -203,25 +260,41 @@ impl Hub {
         text: &[u8],
         heard: &mut impl Heard,
     ) -> Result<(), Box<Exchange>> {
-        self.wrong.add(wrong);
-        heard.wrong(self.terms.wrong(talk, expected, text))
+        self.wrong.add(wrong, 1);
+        heard.wrong(self.terms.wrong(talk, expected, text), 1)
     }
 
-    /// Compares the order of a member with that of the others.
+    /// Reports a result that came before the sender's own copy. It is a wrong reply and no wrong delivery: a hub with
+    /// many members has many more deliveries than results, among which it would be hidden. Only a load that tolerates
+    /// errors continues after it.
+    #[cold]
+    pub(super) fn came_too_early(
+        &self,
+        talk: &ConnectionState,
+        text: &[u8],
+        heard: &mut impl Heard,
+    ) -> Result<(), Box<Exchange>> {
+        heard.wrong(self.terms.wrong(talk, COPY_FIRST, text), 1)
+    }
+
+    /// Compares the order of a member with that of the others. A delivery that is wrong already is not counted again.
     #[inline]
-    pub(super) fn take_place(
+    pub(super) fn take_place<H: Heard>(
         &self,
         talk: &mut ConnectionState,
         id: u64,
-        text: &[u8],
-        heard: &mut impl Heard,
+        taken: Taken,
+        (text, heard): (&[u8], &mut H),
     ) -> Result<(), Box<Exchange>> {
         if !self.terms.in_one_order {
             return Ok(());
         }
         let place = mem::replace(&mut talk.place, Place::After(id));
+        if taken != Taken::Owed {
+            return Ok(());
+        }
         let checked = self.roster.check_place(id, place);
-        checked.or_else(|other| self.other_order(talk, other, text, heard))
+        checked.or_else(|other| self.other_order(talk, (id, place, other), text, heard))
     }
 
     /// A copy whose order differs from that of other members.
@@ -229,10 +302,16 @@ impl Hub {
     pub(super) fn other_order(
         &self,
         talk: &ConnectionState,
-        other: OtherOrder,
+        (id, place, other): (u64, Place, OtherOrder),
         text: &[u8],
         heard: &mut impl Heard,
     ) -> Result<(), Box<Exchange>> {
+        if let OtherOrder::At(theirs) = other
+            && self.terms.may_be_lost
+            && self.roster.may_be_one(id, [place, theirs])
+        {
+            return Ok(());
+        }
         let broadcast = |number| match self.roster.sent(number) {
             Some(Sent { sender, at, .. }) => {
                 let digits = Payload { sender, id: number, at }.digits();
@@ -267,19 +346,10 @@ impl Hub {
             (Some(Request::Echo(asked)), Message::Echo(payload)) => *asked == payload,
             (Some(Request::Broadcast(asked)), Message::Result(payload, listeners)) => {
                 if *asked == payload && !talk.inbox.has(payload.id) {
-                    self.wrong_delivery(talk, (Wrong::OutOfOrder, COPY_FIRST), text, heard)?;
+                    self.came_too_early(talk, text, heard)?;
                 }
-                let own @ (least, _) = self.roster.listeners(payload.id).into_inner();
-                let most = self.most_listeners(own.1);
-                if *asked == payload && listeners.is_some_and(|n| n < least || n > most) {
-                    let expected = match most {
-                        u64::MAX => format!("a listenerCount of at least {least}"),
-                        _ => format!("a listenerCount from {least} to {most}"),
-                    };
-                    return Err(self.terms.wrong(talk, &expected, text));
-                }
-                if let (Some(afar), Some(listeners)) = (&self.afar, listeners) {
-                    afar.counts(listeners, own);
+                if let Some(listeners) = listeners.filter(|_| *asked == payload) {
+                    self.check_listeners(talk, (payload, listeners), text, heard)?;
                 }
                 *asked == payload
             }
@@ -288,8 +358,53 @@ impl Hub {
         if !is_right {
             return Err(self.terms.wrong(talk, &self.terms.expected(talk), text));
         }
+        if self.terms.may_be_lost
+            && let Message::Result(payload, _) = reply
+        {
+            self.roster.publish(payload.id);
+        }
         self.answered(talk);
         Ok(())
+    }
+
+    /// Checks how many listeners a result counts.
+    #[inline]
+    fn check_listeners(
+        &self,
+        talk: &ConnectionState,
+        (payload, listeners): (Payload, u64),
+        text: &[u8],
+        heard: &mut impl Heard,
+    ) -> Result<(), Box<Exchange>> {
+        let own @ (least, most) = self.roster.listeners(payload.id).into_inner();
+        let most = self.most_listeners(most);
+        if listeners < least || listeners > most {
+            let expected = match most {
+                u64::MAX => format!("a listenerCount of at least {least}"),
+                _ => format!("a listenerCount from {least} to {most}"),
+            };
+            let exchange = self.terms.wrong(talk, &expected, text);
+            match self.roster.closed_for(payload.id, listeners) {
+                Some(closed) => self.few.add(Few { closed, at: payload.at, exchange })?,
+                None if listeners > most => return Err(exchange),
+                // A connection was closed meanwhile.
+                None => {}
+            }
+        }
+        if self.few.any() {
+            self.report_few(payload.at, heard)?;
+        }
+        if let Some(afar) = &self.afar {
+            afar.counts(listeners, own);
+        }
+        Ok(())
+    }
+
+    /// Reports earlier results that counted too few, if the load would have seen a close by now.
+    #[cold]
+    fn report_few(&self, now: Nanos, heard: &mut impl Heard) -> Result<(), Box<Exchange>> {
+        let mut wrong = self.few.wrong(now, self.roster.closed()).into_iter();
+        wrong.try_for_each(|exchange| heard.wrong(Box::new(exchange), 1))
     }
 
     /// The highest listener count that a server may report by what is known here. How many connections
@@ -411,7 +526,20 @@ impl Hub {
     }
 }
 
-pub(super) const COPY_FIRST: &str = "the sender's own copy of the broadcast before its result";
+/// What became of a copy in the inbox of a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// The member was owed it.
+    Owed,
+    /// The member was not owed it, and may get it.
+    Unowed,
+    /// It is not in the order of its sender, and counted as wrong. It has come nevertheless.
+    Wrong { is_owed: bool },
+    /// It is counted as wrong, and as nothing else.
+    Nothing,
+}
+
+const COPY_FIRST: &str = "the sender's own copy of the broadcast before its result";
 
 impl Dialect for Hub {
     type ThreadState = ();
@@ -420,15 +548,8 @@ impl Dialect for Hub {
     const OPENS: bool = true;
     const REFUSES: bool = true;
 
-    const OPERATIONS: &'static [Operation] = &[
-        Operation::REQUESTS,
-        Operation::new("deliveries", "delivery", "deliveries"),
-        Operation::new(
-            "last_deliveries",
-            "delivery to the last member",
-            "deliveries to the last member",
-        ),
-    ];
+    const OPERATIONS: &'static [Operation] =
+        &[Operation::REQUESTS, Operation::DELIVERIES, Operation::LAST_DELIVERIES];
 
     fn script(&self) -> &Script {
         &self.script
@@ -455,7 +576,8 @@ impl Dialect for Hub {
         if was_member || left.far.iter().any(FarInbox::is_late) {
             talk.far.iter_mut().for_each(|inbox| *inbox = FarInbox::late());
         }
-        left.stop_reading(&self.roster);
+        left.stop_reading(&self.roster, Roster::forgive);
+        talk.is_away = left.is_away;
         if left.upgrade_sent {
             self.roster.connection_closed();
         }
@@ -463,7 +585,14 @@ impl Dialect for Hub {
 
     /// The member stays among the connections that a server may count.
     fn stall(&self, talk: &mut ConnectionState) {
-        talk.stop_reading(&self.roster);
+        talk.stop_reading(&self.roster, Roster::forgive);
+    }
+
+    fn undelivered(&self, talk: &mut ConnectionState) -> u64 {
+        talk.goes_away(&self.roster);
+        let missing = talk.stop_reading(&self.roster, Roster::miss);
+        self.wrong.add(Wrong::Missing, missing);
+        missing + mem::take(&mut talk.given_up)
     }
 
     fn leave(&self, talk: &mut ConnectionState) {
@@ -583,21 +712,22 @@ impl Dialect for Hub {
         }
     }
 
-    fn missing(&self, wrong: &mut dyn FnMut(Exchange)) {
-        for (nth, (id, sent, left)) in self.roster.missing().into_iter().enumerate() {
-            self.wrong.miss(left);
-            if nth >= REPORTED {
-                continue;
-            }
-            let payload = Payload { sender: sent.sender, id, at: sent.at };
-            wrong(Exchange {
-                // The number of the request on its connection is no longer known.
-                sent: self.terms.sent(Request::Broadcast(payload), 0),
-                expected: format!("a copy for each of {} members", sent.members),
-                received: format!("no copy for {left} of them, although the load has waited"),
-                reply_index: 0,
-            });
-        }
+    fn missing(&self, wrong: &mut dyn FnMut(u64, Exchange)) {
+        let few = self.few.wrong(Nanos::MAX, self.roster.closed());
+        few.into_iter().for_each(|exchange| wrong(1, exchange));
+        let all = self.roster.missing();
+        let Some((id, sent, left)) = all.first().copied() else { return };
+        let deliveries = all.iter().map(|(_, _, left)| left).sum();
+        self.wrong.add(Wrong::Missing, deliveries);
+        let payload = Payload { sender: sent.sender, id, at: sent.at };
+        let exchange = Exchange {
+            // The number of the request on its connection is no longer known.
+            sent: self.terms.sent(Request::Broadcast(payload), 0),
+            expected: format!("a copy for each of {} members", sent.members),
+            received: format!("no copy for {left} of them, although the load has waited"),
+            reply_index: 0,
+        };
+        wrong(deliveries, exchange);
     }
 
     fn owes(&self) -> bool {

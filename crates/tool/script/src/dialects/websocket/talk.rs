@@ -33,6 +33,8 @@ pub struct ConnectionState {
     /// Whether the server has sent its greeting, if the protocol has one.
     pub(super) is_greeted: bool,
     pub(super) standing: Standing,
+    /// Whether it was a member until the server closed its connection, and is none again.
+    pub(super) is_away: bool,
     pub(super) inbox: Inbox,
     /// What it received last, where all members must get one order.
     pub(super) place: Place,
@@ -43,8 +45,9 @@ pub struct ConnectionState {
     pub(super) refused: VecDeque<u32>,
     /// Frames to be sent besides requests, e.g. answers to pings.
     pub(super) asides: Vec<u8>,
-    /// Whether a broadcast could not be tracked.
-    pub(super) too_many: bool,
+    /// Number of copies that were missing when this member sent a broadcast, and so many later ones were sent that
+    /// they were given up; not reported yet.
+    pub(super) given_up: u64,
     /// Through an adapter: received bytes of an incomplete message in a stream.
     pub(super) held: Vec<u8>,
     /// Through an adapter: when it last sent a request or heartbeat.
@@ -94,12 +97,13 @@ impl ConnectionState {
             upgrade_sent: false,
             is_greeted: false,
             standing: Standing::New,
+            is_away: false,
             inbox: Inbox::empty(),
             place: Place::Unknown,
             far: Box::default(),
             refused: VecDeque::new(),
             asides: Vec::new(),
-            too_many: false,
+            given_up: 0,
             held: Vec::new(),
             last_sent_at: 0,
         }
@@ -119,6 +123,9 @@ impl ConnectionState {
     pub(super) fn note_reply(&mut self, roster: &Roster) {
         if self.standing == Standing::New {
             self.standing = Standing::Member;
+            if mem::take(&mut self.is_away) {
+                roster.comes_back();
+            }
             let first = roster.join();
             self.inbox.joins(first);
             if first == 0 {
@@ -135,12 +142,24 @@ impl ConnectionState {
         }
     }
 
-    /// Stops reading: broadcasts that have not arrived are not waited for.
-    pub(super) fn stop_reading(&mut self, roster: &Roster) {
+    /// The server has lost its connection.
+    pub(super) fn goes_away(&mut self, roster: &Roster) {
+        if self.standing == Standing::Member {
+            self.standing = Standing::Leaving;
+            self.inbox.leaves(roster.lose());
+            self.is_away = true;
+        }
+    }
+
+    /// Stops reading: broadcasts that have not arrived are not waited for. Returns for how many of them `cancel`, a
+    /// function of the roster, returns true.
+    pub(super) fn stop_reading(
+        &mut self,
+        roster: &Roster,
+        cancel: impl Fn(&Roster, u64) -> bool,
+    ) -> u64 {
         self.leaves(roster);
         let inbox = mem::replace(&mut self.inbox, Inbox::empty());
-        inbox.missing(roster.next()).for_each(|number| {
-            roster.forgive(number);
-        });
+        inbox.missing(roster.next()).filter(|number| cancel(roster, *number)).count() as u64
     }
 }

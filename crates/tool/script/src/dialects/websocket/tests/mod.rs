@@ -1,5 +1,8 @@
 //! The whole conversation of a member, however its bytes are split.
 
+mod one_order;
+mod oracle;
+
 use super::{
     Adapter, Hub, WebSocketAsks, frames,
     message::{Message, Payload, Request},
@@ -17,6 +20,7 @@ use regatta_proto::{
     websocket::{Decoder, Event, Frame, Role, handshake::Opening},
 };
 use regatta_record::{Exchange, WrongDeliveries};
+use std::{iter, ops::Range, sync::atomic::AtomicU64};
 
 const ALL: [WebSocketAsks; 5] = [
     WebSocketAsks::Broadcast,
@@ -355,10 +359,19 @@ struct Room {
 
 impl Room {
     fn new(members: u32) -> Room {
-        let pushes = Pushes { hosts: &[], in_one_order: true, may_be_lost: true };
+        Room::with(members, Pushes { in_one_order: true, may_be_lost: true, ..Pushes::default() })
+    }
+
+    fn with(members: u32, pushes: Pushes<'_>) -> Room {
+        Room::of(0..members, pushes, None)
+    }
+
+    /// The members with these numbers, in one of several processes that share a roster.
+    fn of(numbers: Range<u32>, pushes: Pushes<'_>, shared: Option<&'static [AtomicU64]>) -> Room {
         let place = Destination { host: "h", path: None, closes: false, timeout: None };
-        let order =
+        let usual =
             CompileOptions { seed: 1, pipeline: 1, place, pushes, ..CompileOptions::default() };
+        let order = CompileOptions { shared, ..usual };
         let Ok(Speech::Own(hub)) = WebSocketAsks::Broadcast.compile(&order) else {
             panic!("a hub is a dialect")
         };
@@ -368,12 +381,29 @@ impl Room {
             talk.note_reply(&hub.roster);
             talk
         };
-        let talks = (0..members).map(talk).collect();
+        let talks = numbers.map(talk).collect();
         Room { hub, talks }
     }
 
-    fn send(&self, sender: u32) -> Payload {
+    /// A member sends a broadcast, and its result is still to come.
+    fn begin(&self, sender: u32) -> Payload {
         Payload { sender, id: self.hub.roster.send(sender, 5).unwrap(), at: 5 }
+    }
+
+    /// A member sends a broadcast, and its result says that it is published.
+    fn send(&self, sender: u32) -> Payload {
+        let payload = self.begin(sender);
+        self.hub.roster.publish(payload.id);
+        payload
+    }
+
+    /// A result says that it is not known whether a broadcast is published.
+    fn is_unknown(&mut self, payload: Payload) {
+        let text = Message::Broadcast(payload).text().replace("broadcast\"", "error\"");
+        let text = text.replace('}', r#","error":"unknown whether published: not confirmed"}"#);
+        let talk = &mut self.talks[payload.sender as usize];
+        talk.asked.push_back(Request::Broadcast(payload));
+        self.hub.take_loss(talk, text.as_bytes(), &mut (), &mut 0).unwrap();
     }
 
     /// A member gets a gap.
@@ -484,17 +514,19 @@ fn a_gap_between_hides_no_reversed_order() {
 /// Tolerates wrong deliveries, and counts the others.
 #[derive(Default)]
 struct Tolerant {
-    deliveries: u32,
+    deliveries: u64,
+    last: u64,
     wrong: Vec<String>,
 }
 
 impl Heard for Tolerant {
     fn heard(&mut self, kind: usize, _: Nanos) {
-        self.deliveries += u32::from(kind == Hub::DELIVERIES);
+        self.deliveries += u64::from(kind == Hub::DELIVERIES);
+        self.last += u64::from(kind == Hub::LAST_DELIVERIES);
     }
 
-    fn wrong(&mut self, exchange: Box<Exchange>) -> Result<(), Box<Exchange>> {
-        self.wrong.push(exchange.expected);
+    fn wrong(&mut self, exchange: Box<Exchange>, count: u64) -> Result<(), Box<Exchange>> {
+        self.wrong.extend(iter::repeat_n(exchange.expected, count as usize));
         Ok(())
     }
 }
@@ -512,23 +544,20 @@ fn a_tolerated_wrong_delivery_is_counted_once_and_hides_nothing_else() {
     }
     assert_eq!((heard.deliveries, heard.wrong.len()), (3, 3), "{:?}", heard.wrong);
     let mut missing = Vec::new();
-    room.hub.missing(&mut |exchange| missing.push(exchange));
-    assert_eq!(missing.len(), 1);
-    let counted = WrongDeliveries { missing: 1, twice: 1, out_of_order: 1, unsent: 1 };
+    room.hub.missing(&mut |deliveries, _| missing.push(deliveries));
+    assert_eq!(missing, [1]);
+    let counted = WrongDeliveries { missing: 1, twice: 1, out_of_order: 1, unsent: 1, absent: 0 };
     assert_eq!(room.hub.wrong_deliveries(), Some(counted));
 }
 
 #[test]
 fn copies_of_a_broadcast_of_which_nothing_is_known_are_counted_apart() {
     let mut room = Room::new(3);
-    let a = room.send(0);
-    room.talks[0].asked.push_back(Request::Broadcast(a));
+    let a = room.begin(0);
     room.get(0, &[a]).unwrap();
     room.gap(2);
-    let text = Message::Broadcast(a).text().replace("broadcast\"", "error\"");
-    let text = text.replace('}', r#","error":"unknown whether published: not confirmed"}"#);
+    room.is_unknown(a);
     let (hub, talk) = (&room.hub, &mut room.talks[0]);
-    hub.take_loss(talk, text.as_bytes(), &mut (), &mut 0).unwrap();
     assert_eq!((hub.next_refused(talk), hub.next_refused(talk)), (Some(0), None));
     assert_eq!(hub.losses.counted().unknown_deliveries, 1);
     room.get(1, &[a]).unwrap();
@@ -546,4 +575,192 @@ fn a_broadcast_that_a_gap_took_from_a_member_has_no_last_delivery_without_its_co
     assert_eq!(room.hub.losses.counted().missed, 1);
     assert_eq!(room.get(1, &[a]), Ok(vec![true]), "its copy came after the gap");
     assert_eq!(room.hub.losses.counted().missed, 0);
+}
+
+/// A member may get a broadcast whose result says that it is unknown, or not, and at any time.
+#[test]
+fn what_may_not_be_published_is_in_no_order() {
+    // The result comes after the copies, or before some of them.
+    for known_first in [false, true] {
+        let mut room = Room::new(3);
+        let a = room.send(0);
+        let x = room.begin(1);
+        let b = room.send(0);
+        room.get(0, &[a, x, b]).unwrap();
+        if known_first {
+            room.is_unknown(x);
+        }
+        room.get(1, &[a, b]).unwrap();
+        if !known_first {
+            room.is_unknown(x);
+        }
+        room.get(2, &[a, b, x]).unwrap();
+        let [c, d] = [0, 1].map(|sender| room.send(sender));
+        (0..3).for_each(|member| assert!(room.get(member, &[c, d]).is_ok()));
+        assert_eq!(room.hub.wrong.counted(), WrongDeliveries::default());
+    }
+}
+
+#[test]
+fn what_may_not_be_published_hides_no_other_order_of_the_rest() {
+    // The order of the others, with what is unknown between any two of them, or will be.
+    for reversed in [[1, 0, 2], [0, 2, 1], [2, 1, 0]] {
+        for results in ["have come", "have come, except those of the unknown ones", "will come"] {
+            let mut room = Room::new(4);
+            // Of several senders, so that only the order of all is wrong.
+            let sent = [0, 1, 2].map(|sender| match results {
+                "will come" => [room.begin(sender), room.begin(3)],
+                _ => [room.send(sender), room.begin(3)],
+            });
+            room.get(0, &sent.concat()).unwrap();
+            if results == "have come" {
+                sent.iter().for_each(|[_, unknown]| room.is_unknown(*unknown));
+            }
+            let reversed = reversed.map(|at: usize| sent[at][0]);
+            let wrong = room.get(1, &reversed).unwrap_err();
+            assert!(wrong.contains("one order for all members"), "{wrong}");
+        }
+    }
+}
+
+/// One member gets nothing. More are sent than can be followed at a time.
+#[test]
+fn what_is_given_up_is_missing_and_counted_once() {
+    const MORE: u64 = 100;
+    for tolerates in [false, true] {
+        let mut room = Room::with(2, Pushes { tolerates, ..Pushes::default() });
+        room.talks[0].echoes = 1;
+        let mut all = Vec::new();
+        for at in 0..super::roster::MAX_IN_FLIGHT as u64 + MORE {
+            room.hub.asked(&mut room.talks[0], 1, at);
+            let Some(Request::Broadcast(payload)) = room.talks[0].asked.pop_front() else {
+                break;
+            };
+            room.get(0, &[payload]).unwrap();
+            all.push(payload);
+        }
+        let mut heard = Tolerant::default();
+        let hub = &room.hub;
+        let given_up = if tolerates { MORE } else { 1 };
+        assert_eq!(hub.wrong.counted().missing, given_up);
+        let copy = frames(None, &[Message::Broadcast(all[all.len() - 1]).text()], &[]);
+        let (mut cursor, talk) = (Cursor::new(hub.script(), 0), &mut room.talks[0]);
+        let at = At { cursor: &mut cursor, talk, desk: &mut () };
+        if !tolerates {
+            let wrong = hub.receive(at, &copy, 0, &mut ()).unwrap_err();
+            assert!(wrong.expected.contains("too many of which are missing"), "{wrong:?}");
+            continue;
+        }
+        // The copy itself comes for the second time.
+        hub.receive(at, &copy, 0, &mut heard).unwrap();
+        assert_eq!(heard.wrong.len() as u64, MORE + 1);
+        // What comes after it was given up is late, and the rest is still owed.
+        let talk = &mut room.talks[1];
+        for payload in [all[0], all[all.len() - 1]] {
+            hub.take_copy(talk, payload, b"", &mut heard).unwrap();
+        }
+        let counted = WrongDeliveries {
+            missing: MORE,
+            twice: 1,
+            out_of_order: 1,
+            ..WrongDeliveries::default()
+        };
+        assert_eq!((hub.wrong.counted(), heard.deliveries), (counted, 1));
+        assert_eq!(hub.undelivered(talk), super::roster::MAX_IN_FLIGHT as u64 - 1);
+        assert!(!hub.owes());
+    }
+}
+
+#[test]
+fn a_delivery_in_two_wrong_orders_is_counted_once() {
+    let mut room = Room::new(2);
+    let [a, b] = [0, 0].map(|sender| room.send(sender));
+    room.get(0, &[a, b]).unwrap();
+    let mut heard = Tolerant::default();
+    // B comes too early in the order of all, and A too late in that of all and of its sender.
+    for payload in [b, a] {
+        room.hub.take_copy(&mut room.talks[1], payload, b"", &mut heard).unwrap();
+    }
+    let counted = WrongDeliveries { out_of_order: 2, ..WrongDeliveries::default() };
+    assert_eq!((room.hub.wrong.counted(), heard.wrong.len(), heard.deliveries), (counted, 2, 2));
+    // The same after a gap.
+    let mut room = Room::new(2);
+    let [a, b] = [0, 0].map(|sender| room.send(sender));
+    room.get(0, &[a, b]).unwrap();
+    room.gap(1);
+    for payload in [b, a] {
+        room.hub.take_copy(&mut room.talks[1], payload, b"", &mut heard).unwrap();
+    }
+    let counted = WrongDeliveries { out_of_order: 1, ..WrongDeliveries::default() };
+    assert_eq!((room.hub.wrong.counted(), heard.wrong.len(), heard.deliveries), (counted, 3, 4));
+}
+
+/// A hub may close the connection of a member that is owed nothing, and delay its first reply afterwards.
+#[test]
+fn what_a_member_is_not_owed_while_it_is_away_is_counted() {
+    let mut room = Room::with(3, Pushes::default());
+    let absent = |room: &Room| room.hub.wrong.counted().absent;
+    let send = |room: &mut Room| {
+        room.talks[0].echoes = 1;
+        room.hub.asked(&mut room.talks[0], 1, 7);
+        let Some(Request::Broadcast(payload)) = room.talks[0].asked.pop_front() else {
+            panic!("it is a member");
+        };
+        payload
+    };
+    let all = send(&mut room);
+    (0..3).for_each(|member| assert!(room.get(member, &[all]).is_ok()));
+    assert_eq!((room.hub.undelivered(&mut room.talks[2]), absent(&room)), (0, 0));
+    room.hub.renew(&mut room.talks[2], 2);
+    for nth in 1..=4 {
+        send(&mut room);
+        assert_eq!(absent(&room), nth);
+    }
+    // A connection that fails before it joins changes nothing.
+    assert_eq!(room.hub.undelivered(&mut room.talks[2]), 0);
+    room.hub.renew(&mut room.talks[2], 2);
+    send(&mut room);
+    assert_eq!(absent(&room), 5);
+    room.talks[2].note_reply(&room.hub.roster);
+    send(&mut room);
+    // Nor does a member that leaves by itself.
+    room.hub.leave(&mut room.talks[1]);
+    room.hub.renew(&mut room.talks[1], 1);
+    send(&mut room);
+    let counted = room.hub.wrong.counted();
+    assert_eq!((counted.absent, counted.total()), (5, 0));
+}
+
+/// A hub no longer counts a connection that it has closed, and the load may get the result before it sees the close.
+#[test]
+fn a_result_may_count_one_listener_fewer_for_each_connection_that_the_server_has_closed() {
+    const LATER: Nanos = 1_500_000_000;
+    for closes in [true, false] {
+        let mut room = Room::with(3, Pushes { tolerates: true, ..Pushes::default() });
+        let mut heard = Tolerant::default();
+        let mut round = |room: &mut Room, at, listeners| {
+            let (hub, talk) = (&room.hub, &mut room.talks[0]);
+            talk.echoes = 1;
+            hub.asked(talk, 1, at);
+            let Some(Request::Broadcast(payload)) = talk.asked.back().copied() else {
+                panic!("it is a member");
+            };
+            hub.take_copy(talk, payload, b"", &mut heard).unwrap();
+            let result = frames(None, &[Message::Result(payload, Some(listeners)).text()], &[]);
+            let mut cursor = Cursor::new(hub.script(), 0);
+            let at = At { cursor: &mut cursor, talk, desk: &mut () };
+            hub.receive(at, &result, 0, &mut heard).unwrap();
+            heard.wrong.len()
+        };
+        assert_eq!(round(&mut room, 0, 2), 0, "one may be closed");
+        if closes {
+            room.hub.undelivered(&mut room.talks[2]);
+        }
+        let wrong = round(&mut room, LATER, 2);
+        assert_eq!(wrong, usize::from(!closes), "of the first one");
+        let mut missing = Vec::new();
+        room.hub.missing(&mut |_, exchange| missing.push(exchange.expected));
+        let few = missing.iter().filter(|one| one.starts_with("a listenerCount from 3")).count();
+        assert_eq!(few, usize::from(!closes), "of the second one: {missing:?}");
+    }
 }

@@ -8,6 +8,8 @@
 //!
 //! All state is in words of memory that several load processes may share.
 
+pub(super) mod few_listeners;
+
 use crate::time::Nanos;
 use std::{
     hint,
@@ -30,7 +32,7 @@ const HEAD: usize = 2 * BROADCAST;
 /// Number of words in a broadcast: a cache line.
 const BROADCAST: usize = 8;
 /// Number of further words of a broadcast.
-const FURTHER: usize = 6;
+const FURTHER: usize = 7;
 
 /// The words of the head.
 #[derive(Clone, Copy)]
@@ -44,6 +46,10 @@ enum Head {
     Next,
     /// Number of broadcasts that at least one member is still owed.
     Owed,
+    /// Number of connections that were members until the server closed them, and are none again.
+    Away,
+    /// Number of members whose connections the server has closed so far. Changed under the lock.
+    Lost,
     /// Number of connections opened so far, members or not.
     Opened = BROADCAST as isize,
     /// Number of connections closed so far.
@@ -84,16 +90,21 @@ pub(super) enum Further {
     After,
     /// 1 more than the broadcast that a member got before it, with a gap between the two.
     Behind,
-    /// Its [`Fate`]. Changed under the lock.
+    /// Its [`Fate`], or [`PUBLISHED`]. Changed under the lock.
     Fate,
-    /// Number of members that got it and were owed it when it was sent, counted only if losses may be announced.
-    /// Changed under the lock.
+    /// Number of members that got it and were owed it when it was sent, counted only by [`Roster::deliver`]. Changed
+    /// under the lock.
     Received,
     /// Number of other members that got it. Changed under the lock.
     Others,
     /// Number of members that got a gap instead of it, and have not got it since. Changed under the lock.
     Excused,
+    /// Number of members that do not get it because their connections were lost. Changed under the lock.
+    Missed,
 }
+
+/// In place of [`Fate::Owed`]: the result has come, and says that it is published.
+const PUBLISHED: u64 = 3;
 
 /// Whether a broadcast is owed, if its result may say otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +128,7 @@ pub(super) struct Settled {
     pub missed: u64,
 }
 
-/// To whom a copy comes, if losses may be announced.
+/// To whom a copy comes, as [`Roster::deliver`] records it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Receiver {
     /// A member that is owed it.
@@ -128,10 +139,10 @@ pub(super) enum Receiver {
     Other,
 }
 
-/// What a copy is, if losses may be announced.
+/// What a copy is, as [`Roster::deliver`] records it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Delivered {
-    /// It was owed, or came after a gap. `last`: all members have got it now.
+    /// It was owed, or came after a gap. `last`: all members that were owed it have got it now.
     Owed { last: bool },
     /// It is unknown whether it is published, and the member was owed it when it was sent.
     Unknown,
@@ -256,6 +267,28 @@ impl Roster {
         self.head(Head::Next).load(Relaxed)
     }
 
+    /// The same of a member whose connection the server has closed. It is owed nothing until it joins again, which the
+    /// server may delay.
+    pub fn lose(&self) -> u64 {
+        let _lock = self.lock();
+        self.head(Head::Members).fetch_sub(1, Relaxed);
+        for count in [Head::Leavers, Head::Lost, Head::Away] {
+            self.head(count).fetch_add(1, Relaxed);
+        }
+        self.head(Head::Next).load(Relaxed)
+    }
+
+    /// Counts such a member that joins again.
+    pub fn comes_back(&self) {
+        self.head(Head::Away).fetch_sub(1, Relaxed);
+    }
+
+    /// Number of members that would be owed the next broadcast if the server had not closed their connections.
+    #[inline]
+    pub fn away(&self) -> u64 {
+        self.head(Head::Away).load(Relaxed)
+    }
+
     /// Cancels a broadcast that a member was owed and has not received, because it got a gap. Returns whether the
     /// broadcast was still owed. Without its copy, the broadcast has no last delivery.
     pub fn excuse(&self, number: u64) -> bool {
@@ -274,8 +307,8 @@ impl Roster {
         (first..number).all(|number| self.broadcast(number, Broadcast::Left).load(Acquire) == 0)
     }
 
-    /// Cancels a broadcast that a member was owed and has not received: its connection closed or is no longer
-    /// read. Returns whether the broadcast was still owed.
+    /// Cancels a broadcast that a member was owed and has not received: the load has closed its connection, or does
+    /// not read it any longer. Returns whether the broadcast was still owed.
     pub fn forgive(&self, number: u64) -> bool {
         let _lock = self.lock();
         let is_owed = self.fate(number) == Some(Fate::Owed);
@@ -285,13 +318,48 @@ impl Roster {
         is_owed
     }
 
+    /// Cancels a broadcast that a member was owed and has not received, because the server has lost its connection.
+    /// Returns whether it is missing and was not reported: it was still owed, and [`Roster::missing`] has not returned
+    /// it. As recorded by [`Roster::deliver`], the broadcast has no last delivery then.
+    pub fn miss(&self, number: u64) -> bool {
+        let _lock = self.lock();
+        let is_owed = self.fate(number) == Some(Fate::Owed);
+        if is_owed {
+            self.further(number, Further::Missed).fetch_add(1, Relaxed);
+            self.decrement_left(number);
+        }
+        is_owed && self.broadcast(number, Broadcast::Reported).load(Relaxed) == 0
+    }
+
     /// The fate of a broadcast that was sent; `None` if that was too long ago.
     pub fn fate(&self, number: u64) -> Option<Fate> {
         self.is_known(number).then(|| match self.further(number, Further::Fate).load(Relaxed) {
-            0 => Fate::Owed,
+            0 | PUBLISHED => Fate::Owed,
             1 => Fate::NotPublished,
             _ => Fate::Unknown,
         })
+    }
+
+    /// A result says that this broadcast is published.
+    pub fn publish(&self, number: u64) {
+        let _lock = self.lock();
+        if self.fate(number) == Some(Fate::Owed) {
+            self.further(number, Further::Fate).store(PUBLISHED, Relaxed);
+        }
+    }
+
+    /// Whether some members may get a broadcast and others not: no result says that it is published.
+    pub fn is_uncertain(&self, number: u64) -> bool {
+        let fate = self.further(number, Further::Fate).load(Relaxed);
+        self.is_known(number) && fate != PUBLISHED
+    }
+
+    /// Whether a member must get these two broadcasts in the order of their numbers: they are of one sender. One for
+    /// which it is not known whether it is published may come at any time, and one that is not published never.
+    pub fn are_in_order(&self, number: u64, later: u64) -> bool {
+        let sender = |number| self.sent(number).map(|sent| sent.sender);
+        let is_owed = |number| self.fate(number) == Some(Fate::Owed);
+        sender(number) == sender(later) && is_owed(number) && is_owed(later)
     }
 
     /// A result says that this broadcast is not published, or may not be: it is no longer owed to anybody.
@@ -310,8 +378,8 @@ impl Roster {
         Settled { received, others, missed }
     }
 
-    /// Records a copy of a broadcast, where losses may be announced. It is the last one only if every member that
-    /// was owed it has got it, also those that got a gap before.
+    /// Records a copy of a broadcast that may be given up, or may no longer be owed. It is the last one only if every
+    /// member that was owed it has got it, also those that got a gap before or lost their connection.
     pub fn deliver(&self, number: u64, receiver: Receiver) -> Delivered {
         let _lock = self.lock();
         let add = |word| self.further(number, word).fetch_add(1, Relaxed);
@@ -324,19 +392,19 @@ impl Roster {
             return Delivered::Unowed;
         }
         add(Further::Received);
-        let excused = self.further(number, Further::Excused);
         match receiver {
-            _ if fate == Fate::Unknown => Delivered::Unknown,
+            _ if fate == Fate::Unknown => return Delivered::Unknown,
             Receiver::Excused => {
-                let is_last_excused = excused.fetch_sub(1, Relaxed) == 1;
-                let left = self.broadcast(number, Broadcast::Left).load(Acquire);
-                Delivered::Owed { last: is_last_excused && left == 0 }
+                self.further(number, Further::Excused).fetch_sub(1, Relaxed);
             }
             Receiver::Owed | Receiver::Other => {
-                let last = self.decrement_left(number) && excused.load(Relaxed) == 0;
-                Delivered::Owed { last }
+                self.decrement_left(number);
             }
         }
+        let open = [Further::Excused, Further::Missed].map(|word| self.further(number, word));
+        let is_open = open.iter().any(|word| word.load(Relaxed) > 0);
+        let left = self.broadcast(number, Broadcast::Left).load(Acquire);
+        Delivered::Owed { last: left == 0 && !is_open }
     }
 
     /// Registers a broadcast that is about to be sent. Returns its number.
@@ -368,6 +436,28 @@ impl Roster {
         // A reader of the number sees the words of its broadcast.
         self.head(Head::Next).store(number + 1, Release);
         Ok(number)
+    }
+
+    /// After [`TooMany`]: so many broadcasts were sent since the one in the next slot that its copies count as missing.
+    /// Returns their number, if no call has returned them before. If errors are tolerated, the slot is `freed`: those
+    /// copies must be recorded by [`Roster::deliver`] only, because they may come in this moment.
+    pub fn overdue(&self, freed: bool) -> u64 {
+        let _lock = self.lock();
+        let next = self.head(Head::Next).load(Relaxed);
+        let left = self.broadcast(next, Broadcast::Left);
+        let is_new = self.broadcast(next, Broadcast::Reported).swap(1, AcqRel) == 0;
+        let missing = match freed {
+            false => left.load(Acquire),
+            true => {
+                // What comes now is too late to be known.
+                self.broadcast(next, Broadcast::Number).store(u64::MAX, Release);
+                left.swap(0, AcqRel)
+            }
+        };
+        if freed && missing > 0 {
+            self.head(Head::Owed).fetch_sub(1, Relaxed);
+        }
+        if is_new { missing } else { 0 }
     }
 
     /// The number of the next broadcast; all before it have been sent.
@@ -442,6 +532,20 @@ impl Roster {
         members.saturating_sub(left_since)..=opened.saturating_sub(forgotten).max(members)
     }
 
+    /// The number of members whose connections the server must have closed since the load began, so that it may report
+    /// so few listeners of a broadcast; `None` if it may in any case ([`Roster::listeners`]).
+    #[cold]
+    pub fn closed_for(&self, number: u64, listeners: u64) -> Option<u64> {
+        let _lock = self.lock();
+        let lacking = self.listeners(number).start().saturating_sub(listeners);
+        (lacking > 0).then(|| self.head(Head::Lost).load(Relaxed) + lacking)
+    }
+
+    /// Number of members whose connections the server has closed so far.
+    pub fn closed(&self) -> u64 {
+        self.head(Head::Lost).load(Relaxed)
+    }
+
     /// Whether any member is still owed a broadcast.
     pub fn owes(&self) -> bool {
         self.head(Head::Owed).load(Relaxed) > 0
@@ -450,6 +554,8 @@ impl Roster {
     /// Returns the broadcasts that are still owed and that no call has returned before, in any process that
     /// shares the roster; and the number of members that have not received each.
     pub fn missing(&self) -> Vec<(u64, Sent, u64)> {
+        // So that none of them is counted as that of a lost connection, too.
+        let _lock = self.lock();
         let next = self.next();
         let first = next.saturating_sub(MAX_IN_FLIGHT as u64);
         let each = (first..next).filter_map(|number| {
