@@ -5,7 +5,9 @@
 //! The load is generic over its dialect, so there is no dynamic dispatch while it runs.
 
 use crate::{cursor::Cursor, script::Script, time::Nanos};
-use regatta_record::{AcrossSeen, AnnouncedLosses, Exchange, Operation, Verified, WrongDeliveries};
+use regatta_record::{
+    AcrossSeen, AnnouncedLosses, BroadcastCounts, Exchange, Operation, Verified, WrongDeliveries,
+};
 
 /// A workload compiled for a protocol.
 pub trait Dialect: Sync {
@@ -330,6 +332,11 @@ pub trait Dialect: Sync {
     /// The wrong deliveries so far to the connections of this process, by kind. Those that are missing are counted by
     /// [`Dialect::undelivered`] and [`Dialect::missing`]. `None`: the server pushes nothing to be counted here.
     fn wrong_deliveries(&self) -> Option<WrongDeliveries> {
+        None
+    }
+
+    /// What else is counted so far of the broadcasts of the connections of this process. `None`: there are none.
+    fn broadcasts(&self) -> Option<BroadcastCounts> {
         None
     }
 

@@ -90,6 +90,7 @@ pub fn result(
         verified: tally.verified,
         announced: tally.announced,
         wrong_deliveries: tally.wrong_deliveries,
+        absent: tally.broadcasts.map_or(0, |counts| counts.absent),
         thresholds: Vec::new(),
         stages: stages::results(plan, tally, server),
         verdict: server.judge(plan, tally, spent.as_ref()),
@@ -105,7 +106,7 @@ pub fn result(
 
 /// Adds what deliveries mean that have not come or were not owed, if the load has some. Costs are per delivery then.
 fn of_deliveries(verdict: Verdict, tally: &Tally, cost_per: &Operation) -> Verdict {
-    let absent = tally.wrong_deliveries.map_or(0, |wrong| wrong.absent);
+    let absent = tally.broadcasts.map_or(0, |counts| counts.absent);
     let missing = tally.missing_of(&Operation::DELIVERIES) + absent;
     if missing == 0 && tally.announced.is_none() {
         return verdict;
@@ -113,13 +114,14 @@ fn of_deliveries(verdict: Verdict, tally: &Tally, cost_per: &Operation) -> Verdi
     let delivered = tally.operations.iter().find(|one| one.operation.name == cost_per.name);
     let delivered = delivered.map_or(0, |one| one.whole_run);
     let losses = tally.announced.unwrap_or_default();
-    with_losses(verdict, (losses, missing), delivered, tally.replies)
+    with_losses(verdict, (losses, missing), delivered, tally.right_replies())
 }
 
-/// Adds what the announced losses of a hub, and deliveries that are `missing` or not owed to members that are away, mean for this number of deliveries, and of
-/// requests that were not refused. Without any delivery of a broadcast that is known to be published, although something
-/// was announced as lost, the load has failed. What is missed, missing or refused has no latency, and a hub that loses
-/// what is late would look fast; so more than 1 in 1,000 void rate and latency.
+/// Adds what the announced losses of a hub, and deliveries that are `missing` or not owed to members that are away, mean
+/// for this number of deliveries, and of requests that were not refused. Without any delivery of a broadcast that is
+/// known to be published, although something was announced as lost, the load has failed. What is missed, missing or
+/// refused has no latency, and a hub that loses what is late would look fast; so more than 1 in 1,000 void rate and
+/// latency.
 fn with_losses(
     mut verdict: Verdict,
     (losses, missing): (AnnouncedLosses, u64),
@@ -168,7 +170,7 @@ fn thresholds(
         rate_per_s: result.rate_per_s,
         errors,
         error_share: (errors + tally.replies > 0).then(|| tally.failed_share(errors).share),
-        requests: tally.replies + errors.saturating_sub(wrong.total()),
+        requests: tally.right_replies() + errors.saturating_sub(wrong.total()),
         refused: tally.announced.map_or(0, AnnouncedLosses::refused),
         cost_ns: result.server_cpu_ns_per_request,
         cost_is_least: matches!(result.server_unseen, Some(Unseen::Unbounded)),

@@ -218,10 +218,8 @@ fn missing_share(result: &LoadResult) -> String {
 
 /// The share of the deliveries that nobody was owed while members were away, to follow the verdict. Empty: none.
 fn absent_share(result: &LoadResult) -> String {
-    let absent = result.wrong_deliveries.unwrap_or_default().absent;
-    let what =
-        "the deliveries owed to nobody, because the server had closed connections of members";
-    share_in_words(absent, delivered(result), what)
+    let what = "the deliveries owed to nobody, because connections of members were lost";
+    share_in_words(result.absent, delivered(result), what)
 }
 
 /// Number of deliveries of the whole run.
@@ -441,10 +439,11 @@ mod tests {
             unknown_deliveries: 5,
             ..Default::default()
         };
-        let wrong = WrongDeliveries { missing: 4, twice: 3, out_of_order: 2, unsent: 1, absent: 6 };
+        let wrong = WrongDeliveries { missing: 4, twice: 3, out_of_order: 2, unsent: 1 };
         let pids = [7, 8, 9];
         let text = printed(&result(serde_json::json!({
-            "refused": 10, "announced": losses, "wrong_deliveries": wrong, "server_pids": pids,
+            "refused": 10, "announced": losses, "wrong_deliveries": wrong, "absent": 6,
+            "server_pids": pids,
         })));
         for line in [
             "refused     10 requests, which are in no rate and no latency",
@@ -454,7 +453,7 @@ mod tests {
              1 that were not published",
             "server CPU  2.50 µs/request, of processes 7, 8 and 9 with their descendants",
             "verdict     server-bound: busy; 100.00% of the deliveries missing; 100.00% of the deliveries owed to \
-             nobody, because the server had closed connections of members; 0.99% of the requests refused",
+             nobody, because connections of members were lost; 0.99% of the requests refused",
         ] {
             assert!(text.lines().any(|one| one == line), "{line}:\n{text}");
         }

@@ -3,8 +3,8 @@
 //! clock readings, so the clocks of the processes may differ.
 
 use crate::{
-    AcrossCounted, AnnouncedLosses, ArrivalsSeen, Errors, Exchange, FORMAT, Mismatch, Operation,
-    OperationCounted, WrongDeliveries, counting::hdr,
+    AcrossCounted, AnnouncedLosses, ArrivalsSeen, BroadcastCounts, Errors, Exchange, FORMAT,
+    Mismatch, Operation, OperationCounted, WrongDeliveries, counting::hdr,
 };
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -72,6 +72,9 @@ pub struct Counted {
     /// Wrong deliveries, by kind. Absent: nothing is delivered, or that is compared by the leader.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wrong_deliveries: Option<WrongDeliveries>,
+    /// What else is counted of broadcasts. Absent: there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broadcasts: Option<BroadcastCounts>,
     /// CPU time of the load threads inside the window, user and system, in nanoseconds.
     pub load_cpu_ns: u64,
     /// The part of it spent on polling without work.
@@ -184,6 +187,7 @@ impl Counted {
             across: None,
             announced: None,
             wrong_deliveries: None,
+            broadcasts: None,
             load_cpu_ns: 0,
             spun_ns: 0,
             run_delay_ns: Some(0),
@@ -218,13 +222,19 @@ impl Counted {
         of_kind.map(|one| one.whole_run).sum()
     }
 
+    /// Number of right replies in the whole run, of a hub only those that are results of broadcasts: each member has a
+    /// reply when it joins, and many members that listen would hide that broadcasts fail.
+    pub fn right_replies(&self) -> u64 {
+        self.replies.saturating_sub(self.broadcasts.map_or(0, |counts| counts.no_results))
+    }
+
     /// The share of the requests that failed, if there were so many errors, wrong deliveries included; or the share of
     /// the deliveries that are wrong, in those that were owed, if that is more. A hub has many deliveries for each
     /// request, so neither may hide the other.
     pub fn failed_share(&self, errors: u64) -> FailedShare {
         let wrong = self.wrong_deliveries.unwrap_or_default();
         let failed = errors.saturating_sub(wrong.total());
-        let requests = failed as f64 / (failed + self.replies).max(1) as f64;
+        let requests = failed as f64 / (failed + self.right_replies()).max(1) as f64;
         let owed = self.whole_run_of(&Operation::DELIVERIES) + wrong.missing;
         let deliveries = (wrong.total() as f64 / owed.max(1) as f64).min(1.0);
         match deliveries > requests {
@@ -281,6 +291,9 @@ impl Counted {
         }
         if let Some(theirs) = other.wrong_deliveries.take() {
             self.wrong_deliveries.get_or_insert_default().add(theirs);
+        }
+        if let Some(theirs) = other.broadcasts.take() {
+            self.broadcasts.get_or_insert_default().add(theirs);
         }
         self.load_cpu_ns += other.load_cpu_ns;
         self.spun_ns += other.spun_ns;
@@ -455,6 +468,20 @@ mod tests {
         assert_eq!(missing_of(10, 990), [10, 10, 0], "one of each");
         assert_eq!(missing_of(100, 990), [100, 10, 0], "all of ten");
         assert_eq!(missing_of(10, 980), [10, 10, 0], "ten others were announced as lost");
+    }
+
+    /// 10 broadcasts to 1,000 members, of which most listen, and some join again.
+    #[test]
+    fn members_that_join_and_results_that_are_wrong_are_no_right_replies() {
+        for (wrong, members, share) in [(0, 1_000, 0.0), (1, 1_000, 0.1), (10, 5_000, 1.0)] {
+            let mut counted = Counted::nothing(Histogram::new(3).unwrap(), 1, &[]);
+            counted.replies = members + 10;
+            counted.wrong_deliveries = Some(WrongDeliveries::default());
+            counted.broadcasts =
+                Some(BroadcastCounts { no_results: members + wrong, ..BroadcastCounts::default() });
+            assert_eq!(counted.right_replies(), 10 - wrong);
+            assert_eq!(counted.failed_share(wrong), FailedShare { share, of: "requests" });
+        }
     }
 
     #[test]

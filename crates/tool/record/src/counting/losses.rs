@@ -1,4 +1,4 @@
-//! Losses that a server announces, and wrong deliveries.
+//! Losses that a server announces, wrong deliveries, and what else is counted of broadcasts.
 
 use serde::{Deserialize, Serialize};
 
@@ -52,10 +52,6 @@ pub struct WrongDeliveries {
     /// Deliveries that no member has sent, or whose result says that they are not published: each copy of such a
     /// broadcast.
     pub unsent: u64,
-    /// Deliveries that nobody was owed, because the server had closed the connection of a member that had not joined
-    /// again. They are no errors, and in no other count. Absent: 0.
-    #[serde(default, skip_serializing_if = "crate::is_zero")]
-    pub absent: u64,
 }
 
 impl WrongDeliveries {
@@ -65,11 +61,30 @@ impl WrongDeliveries {
         self.twice += other.twice;
         self.out_of_order += other.out_of_order;
         self.unsent += other.unsent;
-        self.absent += other.absent;
     }
 
-    /// All that are errors.
+    /// All of them.
     pub fn total(self) -> u64 {
         self.missing + self.twice + self.out_of_order + self.unsent
+    }
+}
+
+/// What else is counted of the broadcasts of a hub, in the whole run. It is no error.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BroadcastCounts {
+    /// Replies among [`crate::Counted::replies`] that are no right results of broadcasts: those with which members
+    /// joined, and results that were wrong although the load continued after them.
+    pub no_results: u64,
+    /// Deliveries that nobody was owed, because the connection of a member was lost and it had not joined again. They
+    /// are in no other count.
+    pub absent: u64,
+}
+
+impl BroadcastCounts {
+    /// Adds what another process counted.
+    pub fn add(&mut self, other: BroadcastCounts) {
+        self.no_results += other.no_results;
+        self.absent += other.absent;
     }
 }

@@ -133,6 +133,10 @@ pub struct LoadResult {
     /// agents carried the load out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wrong_deliveries: Option<WrongDeliveries>,
+    /// Deliveries that nobody was owed, because the connection of a member was lost and it had not joined again: each
+    /// broadcast once for each such member. They are no errors, and in no other count. Absent: 0.
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
+    pub absent: u64,
     /// The stages of the window that began. Absent: it has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<LoadStage>,

@@ -1,6 +1,6 @@
-//! Counts of the losses that a hub announced, and of its wrong deliveries.
+//! Counts of the losses that a hub announced, of its wrong deliveries, and of what else is known of broadcasts.
 
-use regatta_record::{AnnouncedLosses, WrongDeliveries};
+use regatta_record::{AnnouncedLosses, BroadcastCounts, WrongDeliveries};
 use std::sync::atomic::{AtomicU64, Ordering::*};
 
 /// Counts of what the hub announced to the members of this process.
@@ -37,8 +37,6 @@ pub(super) enum Wrong {
     OutOfOrder,
     /// No member has sent it, or its result says that it is not published.
     Unsent,
-    /// Nobody was owed it: a member was away.
-    Absent,
 }
 
 /// Counts of wrong deliveries to the members of this process.
@@ -48,7 +46,6 @@ pub(super) struct WrongCounts {
     twice: AtomicU64,
     out_of_order: AtomicU64,
     unsent: AtomicU64,
-    absent: AtomicU64,
 }
 
 impl WrongCounts {
@@ -59,7 +56,6 @@ impl WrongCounts {
             Wrong::Twice => &self.twice,
             Wrong::OutOfOrder => &self.out_of_order,
             Wrong::Unsent => &self.unsent,
-            Wrong::Absent => &self.absent,
         };
         count.fetch_add(deliveries, Relaxed);
     }
@@ -72,7 +68,23 @@ impl WrongCounts {
             twice: of(&self.twice),
             out_of_order: of(&self.out_of_order),
             unsent: of(&self.unsent),
-            absent: of(&self.absent),
+        }
+    }
+}
+
+/// What else is counted for the members of this process: see [`BroadcastCounts`].
+#[derive(Debug, Default)]
+pub(super) struct OtherCounts {
+    pub no_results: AtomicU64,
+    pub absent: AtomicU64,
+}
+
+impl OtherCounts {
+    /// The counts so far.
+    pub fn counted(&self) -> BroadcastCounts {
+        BroadcastCounts {
+            no_results: self.no_results.load(Relaxed),
+            absent: self.absent.load(Relaxed),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::{
     adapters::Adapter,
     afar::{Afar, FarInbox},
-    announced::{Losses, Wrong, WrongCounts},
+    announced::{Losses, OtherCounts, Wrong, WrongCounts},
     frames,
     member::DeliveryError,
     message::{self, Message, Payload, Request},
@@ -24,8 +24,10 @@ use crate::{
     time::Nanos,
 };
 use regatta_proto::websocket::{CloseCode, Decoder, Event, Frame, Role};
-use regatta_record::{AcrossSeen, AnnouncedLosses, Exchange, Operation, WrongDeliveries};
-use std::mem;
+use regatta_record::{
+    AcrossSeen, AnnouncedLosses, BroadcastCounts, Exchange, Operation, WrongDeliveries,
+};
+use std::{mem, sync::atomic::Ordering::Relaxed};
 
 /// Maximum number of bytes of a message that a member accepts.
 const LONGEST: usize = 1 << 20;
@@ -50,6 +52,7 @@ pub struct Hub {
     pub(super) losses: Losses,
     /// Deliveries that were wrong.
     pub(super) wrong: WrongCounts,
+    pub(super) others: OtherCounts,
     /// Results that count too few listeners, unless the server has closed connections.
     few: FewListeners,
     /// Members on other machines, if there are some.
@@ -73,7 +76,7 @@ impl Hub {
         let first = if is_stream { frames::BINARY } else { frames::TEXT };
         let roster = Roster::new(order.shared);
         let afar = order.machines.map(Afar::new);
-        let (losses, wrong, few) = Default::default();
+        let (losses, wrong, others, few) = Default::default();
         Hub {
             terms,
             first,
@@ -84,6 +87,7 @@ impl Hub {
             roster,
             losses,
             wrong,
+            others,
             few,
             afar,
         }
@@ -124,7 +128,7 @@ impl Hub {
     fn count_absent(&self) {
         let away = self.roster.away();
         if away > 0 {
-            self.wrong.add(Wrong::Absent, away);
+            self.others.absent.fetch_add(away, Relaxed);
         }
     }
 
@@ -264,9 +268,7 @@ impl Hub {
         heard.wrong(self.terms.wrong(talk, expected, text), 1)
     }
 
-    /// Reports a result that came before the sender's own copy. It is a wrong reply and no wrong delivery: a hub with
-    /// many members has many more deliveries than results, among which it would be hidden. Only a load that tolerates
-    /// errors continues after it.
+    /// Reports a result that came before the sender's own copy.
     #[cold]
     pub(super) fn came_too_early(
         &self,
@@ -274,7 +276,21 @@ impl Hub {
         text: &[u8],
         heard: &mut impl Heard,
     ) -> Result<(), Box<Exchange>> {
-        heard.wrong(self.terms.wrong(talk, COPY_FIRST, text), 1)
+        self.wrong_result(self.terms.wrong(talk, COPY_FIRST, text), heard)
+    }
+
+    /// Reports a wrong result, which is a reply of its own all the same. It is no wrong delivery: a hub with many
+    /// members has many more deliveries than results, among which it would be hidden. Only a load that tolerates errors
+    /// continues after it.
+    #[cold]
+    fn wrong_result(
+        &self,
+        exchange: Box<Exchange>,
+        heard: &mut impl Heard,
+    ) -> Result<(), Box<Exchange>> {
+        heard.wrong(exchange, 1)?;
+        self.others.no_results.fetch_add(1, Relaxed);
+        Ok(())
     }
 
     /// Compares the order of a member with that of the others. A delivery that is wrong already is not counted again.
@@ -345,13 +361,13 @@ impl Hub {
         let is_right = match (talk.asked.front(), reply) {
             (Some(Request::Echo(asked)), Message::Echo(payload)) => *asked == payload,
             (Some(Request::Broadcast(asked)), Message::Result(payload, listeners)) => {
-                if *asked == payload && !talk.inbox.has(payload.id) {
+                let is_right = *asked == payload;
+                if is_right && !talk.inbox.has(payload.id) {
                     self.came_too_early(talk, text, heard)?;
-                }
-                if let Some(listeners) = listeners.filter(|_| *asked == payload) {
+                } else if let Some(listeners) = listeners.filter(|_| is_right) {
                     self.check_listeners(talk, (payload, listeners), text, heard)?;
                 }
-                *asked == payload
+                is_right
             }
             _ => false,
         };
@@ -404,7 +420,7 @@ impl Hub {
     #[cold]
     fn report_few(&self, now: Nanos, heard: &mut impl Heard) -> Result<(), Box<Exchange>> {
         let mut wrong = self.few.wrong(now, self.roster.closed()).into_iter();
-        wrong.try_for_each(|exchange| heard.wrong(Box::new(exchange), 1))
+        wrong.try_for_each(|exchange| self.wrong_result(Box::new(exchange), heard))
     }
 
     /// The highest listener count that a server may report by what is known here. How many connections
@@ -415,7 +431,11 @@ impl Hub {
 
     /// Counts the oldest pending request as answered.
     pub(super) fn answered(&self, talk: &mut ConnectionState) {
-        talk.asked.pop_front();
+        if let Some(Request::Echo(_)) = talk.asked.pop_front()
+            && self.terms.broadcasts
+        {
+            self.others.no_results.fetch_add(1, Relaxed);
+        }
         talk.answered += 1;
         if talk.standing == Standing::New {
             self.afar.iter().for_each(|afar| afar.joins(&talk.far));
@@ -714,6 +734,7 @@ impl Dialect for Hub {
 
     fn missing(&self, wrong: &mut dyn FnMut(u64, Exchange)) {
         let few = self.few.wrong(Nanos::MAX, self.roster.closed());
+        self.others.no_results.fetch_add(few.len() as u64, Relaxed);
         few.into_iter().for_each(|exchange| wrong(1, exchange));
         let all = self.roster.missing();
         let Some((id, sent, left)) = all.first().copied() else { return };
@@ -741,6 +762,10 @@ impl Dialect for Hub {
     /// Not with members on other machines: the leader compares their counts.
     fn wrong_deliveries(&self) -> Option<WrongDeliveries> {
         (self.terms.broadcasts && self.afar.is_none()).then(|| self.wrong.counted())
+    }
+
+    fn broadcasts(&self) -> Option<BroadcastCounts> {
+        self.terms.broadcasts.then(|| self.others.counted())
     }
 
     fn across(&self) -> Option<AcrossSeen> {

@@ -229,6 +229,8 @@ fn converse(asks: WebSocketAsks, cuts: &[Cuts; 3]) {
     let joined = frames(adapter, &joined, &cuts[1].frames);
     assert_eq!(member.take_all(&joined, &cuts[1].reads).0, 1, "{asks:?}: the member has joined");
     assert_eq!(member.counts, Counts::default());
+    let no_results = || hub.broadcasts().unwrap().no_results;
+    assert_eq!(no_results(), 1, "{asks:?}: it is a reply to no broadcast");
 
     let asked = payloads(member.ask(9)).concat();
     let own = Payload { sender: 0, id: 0, at: 9 }.digits();
@@ -237,7 +239,7 @@ fn converse(asks: WebSocketAsks, cuts: &[Cuts; 3]) {
     let [_, _, done] = said(adapter, &format!("\"{own}\""), &joins);
     let done = frames(adapter, &done, &cuts[2].frames);
     let (replies, answered) = member.take_all(&done, &cuts[2].reads);
-    assert_eq!(replies, 1, "{asks:?}: the broadcast is done");
+    assert_eq!((replies, no_results()), (1, 1), "{asks:?}: the broadcast is done");
     assert_eq!(member.counts, Counts { deliveries: 1, last: 1 }, "{asks:?}");
     assert!(!hub.owes() && member.cursor.owed() == 0);
     let answer = match adapter {
@@ -546,7 +548,7 @@ fn a_tolerated_wrong_delivery_is_counted_once_and_hides_nothing_else() {
     let mut missing = Vec::new();
     room.hub.missing(&mut |deliveries, _| missing.push(deliveries));
     assert_eq!(missing, [1]);
-    let counted = WrongDeliveries { missing: 1, twice: 1, out_of_order: 1, unsent: 1, absent: 0 };
+    let counted = WrongDeliveries { missing: 1, twice: 1, out_of_order: 1, unsent: 1 };
     assert_eq!(room.hub.wrong_deliveries(), Some(counted));
 }
 
@@ -699,7 +701,7 @@ fn a_delivery_in_two_wrong_orders_is_counted_once() {
 #[test]
 fn what_a_member_is_not_owed_while_it_is_away_is_counted() {
     let mut room = Room::with(3, Pushes::default());
-    let absent = |room: &Room| room.hub.wrong.counted().absent;
+    let absent = |room: &Room| room.hub.broadcasts().unwrap().absent;
     let send = |room: &mut Room| {
         room.talks[0].echoes = 1;
         room.hub.asked(&mut room.talks[0], 1, 7);
@@ -727,8 +729,7 @@ fn what_a_member_is_not_owed_while_it_is_away_is_counted() {
     room.hub.leave(&mut room.talks[1]);
     room.hub.renew(&mut room.talks[1], 1);
     send(&mut room);
-    let counted = room.hub.wrong.counted();
-    assert_eq!((counted.absent, counted.total()), (5, 0));
+    assert_eq!((absent(&room), room.hub.wrong.counted().total()), (5, 0));
 }
 
 /// A hub no longer counts a connection that it has closed, and the load may get the result before it sees the close.
@@ -762,5 +763,7 @@ fn a_result_may_count_one_listener_fewer_for_each_connection_that_the_server_has
         room.hub.missing(&mut |_, exchange| missing.push(exchange.expected));
         let few = missing.iter().filter(|one| one.starts_with("a listenerCount from 3")).count();
         assert_eq!(few, usize::from(!closes), "of the second one: {missing:?}");
+        let no_results = room.hub.broadcasts().unwrap().no_results;
+        assert_eq!(no_results, if closes { 0 } else { 2 }, "they were taken for right ones");
     }
 }

@@ -187,7 +187,7 @@ impl Both {
     fn wrong(&self) -> WrongDeliveries {
         let mut wrong = WrongDeliveries::default();
         self.processes.iter().for_each(|room| wrong.add(room.hub.wrong.counted()));
-        WrongDeliveries { missing: 0, absent: 0, ..wrong }
+        WrongDeliveries { missing: 0, ..wrong }
     }
 }
 
