@@ -303,9 +303,9 @@ pub trait Dialect: Sync {
 
     /// The load lost this connection through the server: it was closed or reset, timed out, or cannot be
     /// parsed further. Returns the number of unsolicited messages that the server owed on it until now. They
-    /// are missing, and no longer owed. [`Dialect::renew`] follows.
-    fn undelivered(&self, talk: &mut Self::ConnectionState) -> u64 {
-        let _ = talk;
+    /// are missing, and no longer owed; `heard` gets them, too. [`Dialect::renew`] follows.
+    fn undelivered(&self, talk: &mut Self::ConnectionState, heard: &mut impl Heard) -> u64 {
+        let _ = (talk, heard);
         0
     }
 
@@ -360,10 +360,11 @@ pub trait Dialect: Sync {
     }
 
     /// Calls `wrong` for what the server still owes ([`Dialect::owes`]), with the number of unsolicited
-    /// messages and one of the exchanges that lack some. Each load thread calls this once when it ends, after
-    /// the load has waited. Not called if the load ended early or was cut short.
-    fn missing(&self, wrong: &mut dyn FnMut(u64, Exchange)) {
-        let _ = wrong;
+    /// messages and one of the exchanges that lack some; `heard` gets them, too. Each load thread calls
+    /// this once when it ends, after the load has waited. Not called if the load ended early or was cut
+    /// short.
+    fn missing(&self, heard: &mut impl Heard, wrong: &mut dyn FnMut(u64, Exchange)) {
+        let _ = (heard, wrong);
     }
 
     /// Whether the server announced that the connection closes after the bytes received so far.
@@ -401,6 +402,12 @@ pub trait Heard {
     /// of this machine, converted by the offsets that were known before the load. Ignored by default.
     fn heard_from(&mut self, kind: usize, machine: u32, sent_at: i64) {
         let _ = (kind, machine, sent_at);
+    }
+
+    /// Reports `count` operations that were owed and do not come, caused by a send at `sent_at`. They have no latency,
+    /// and count as longer than all others. They are errors, too, which is reported apart. Ignored by default.
+    fn missing(&mut self, kind: usize, sent_at: Nanos, count: u64) {
+        let _ = (kind, sent_at, count);
     }
 
     /// Reports `count` wrong operations, after which the connection is still usable: unsolicited messages that were

@@ -15,9 +15,10 @@ use regatta_record::{
 };
 use std::num::NonZeroU32;
 
-/// The figures of one kind. `beyond` of them were owed and have not come: they count as slower than all others.
-fn operation(counted: &OperationCounted, duration_s: f64, beyond: u64) -> LoadOperation {
-    let OperationCounted { operation, count, whole_run, histogram } = counted;
+/// The figures of one kind. In an open loop, `unanswered` requests were due and have no right reply.
+fn operation(counted: &OperationCounted, duration_s: f64, unanswered: u64) -> LoadOperation {
+    let OperationCounted { operation, count, whole_run, histogram, missing } = counted;
+    let beyond = missing + if operation.fails_with_request() { unanswered } else { 0 };
     LoadOperation {
         operation: operation.clone(),
         count: *count,
@@ -43,11 +44,7 @@ pub fn result(
     let each = |ns: u64| (operations > 0).then(|| ns as f64 / operations as f64);
     let spent = server.spent();
     let unanswered = tally.open_loop.as_ref().map_or(0, |open| open.unanswered());
-    let of_kind = |one: &OperationCounted| {
-        // In an open loop, some requests were due and have no right reply.
-        let of_requests = if one.operation.fails_with_request() { unanswered } else { 0 };
-        operation(one, duration_s, of_requests + tally.missing_of(&one.operation))
-    };
+    let of_kind = |one| operation(one, duration_s, unanswered);
     let mut result = LoadResult {
         format: FORMAT,
         requests: tally.requests,
@@ -107,7 +104,7 @@ pub fn result(
 /// Adds what deliveries mean that have not come or were not owed, if the load has some. Costs are per delivery then.
 fn of_deliveries(verdict: Verdict, tally: &Tally, cost_per: &Operation) -> Verdict {
     let absent = tally.broadcasts.map_or(0, |counts| counts.absent);
-    let missing = tally.missing_of(&Operation::DELIVERIES) + absent;
+    let missing = tally.wrong_deliveries.map_or(0, |wrong| wrong.missing) + absent;
     if missing == 0 && tally.announced.is_none() {
         return verdict;
     }
@@ -157,7 +154,7 @@ fn thresholds(
     let histogram = pushed.map_or(&tally.histogram, |one| &one.histogram);
     let unsent = tally.open_loop.as_ref().map_or(0, |open| open.unsent);
     let unanswered = match pushed {
-        Some(pushed) => tally.missing_of(&pushed.operation),
+        Some(pushed) => pushed.missing,
         None => unanswered(tally),
     };
     let errors = tally.errors.total() - tally.errors.closed_idle + unsent;

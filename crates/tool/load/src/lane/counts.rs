@@ -256,7 +256,7 @@ fn part(threads: usize) -> Part {
 fn only_errors(counted: &mut Counted) -> Counted {
     let mut operations = mem::take(&mut counted.operations);
     for one in &mut operations {
-        one.count = 0;
+        (one.count, one.missing) = (0, 0);
         one.histogram.reset();
     }
     Counted {

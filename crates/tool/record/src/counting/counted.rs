@@ -203,19 +203,6 @@ impl Counted {
         }
     }
 
-    /// Number of operations of a kind that were owed and have not come. They have no latency, and count as longer than
-    /// all others. Broadcasts lack a delivery to the last member, at most one for each delivery that is missing.
-    pub fn missing_of(&self, operation: &Operation) -> u64 {
-        let missing = self.wrong_deliveries.map_or(0, |wrong| wrong.missing);
-        match &operation.name {
-            name if *name == Operation::DELIVERIES.name => missing,
-            name if *name == Operation::LAST_DELIVERIES.name => {
-                missing.min(self.replies.saturating_sub(self.whole_run_of(operation)))
-            }
-            _ => 0,
-        }
-    }
-
     /// Number of operations of a kind, other than requests, in the whole run.
     fn whole_run_of(&self, operation: &Operation) -> u64 {
         let of_kind = self.operations.iter().filter(|one| one.operation.name == operation.name);
@@ -446,28 +433,6 @@ mod tests {
         counted.operations[0].whole_run = delivered;
         counted.wrong_deliveries = Some(wrong);
         counted.failed_share(errors)
-    }
-
-    #[test]
-    fn broadcasts_that_did_not_reach_all_members_have_no_last_delivery() {
-        let empty = Histogram::new(3).unwrap();
-        let kinds = [Operation::DELIVERIES, Operation::LAST_DELIVERIES];
-        let missing_of = |missing, lasts| {
-            let mut counted = Counted::nothing(empty.clone(), 1, &kinds);
-            counted.replies = 1_000;
-            counted.operations[1].whole_run = lasts;
-            counted.wrong_deliveries =
-                Some(WrongDeliveries { missing, twice: 7, ..WrongDeliveries::default() });
-            [&kinds[0], &kinds[1], &Operation::REQUESTS].map(|kind| counted.missing_of(kind))
-        };
-        assert_eq!(
-            missing_of(0, 990),
-            [0, 0, 0],
-            "results came before the load ended, copies after it"
-        );
-        assert_eq!(missing_of(10, 990), [10, 10, 0], "one of each");
-        assert_eq!(missing_of(100, 990), [100, 10, 0], "all of ten");
-        assert_eq!(missing_of(10, 980), [10, 10, 0], "ten others were announced as lost");
     }
 
     /// 10 broadcasts to 1,000 members, of which most listen, and some join again.

@@ -172,6 +172,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         if !const { D::PUSHES } || self.shared.is_cut_short() {
             return 0;
         }
-        self.dialect.undelivered(&mut self.connections[slot as usize].talk)
+        let talk = &mut self.connections[slot as usize].talk;
+        self.dialect.undelivered(talk, &mut self.count.operations.listen(self.now))
     }
 }

@@ -4,6 +4,7 @@
 use super::{driver::Driver, loss::Loss, state::Worker};
 use crate::{
     clock::{self, Nanos, SECOND},
+    counts::tally::Count,
     sockets::connection::{Connection, State},
 };
 use regatta_record::Exchange;
@@ -21,9 +22,9 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
             return;
         }
         let (shared, tolerates) = (self.shared, self.plan.tolerates.is_some());
-        let errors = &mut self.count.errors;
+        let Count { sum, operations, .. } = &mut self.count;
         let mut wrong = |count, exchange| {
-            errors.wrong_reply += count;
+            sum.errors.wrong_reply += count;
             match tolerates {
                 false => shared.disqualify(exchange),
                 true => shared.saw_wrong(exchange),
@@ -33,7 +34,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         let is_late = || clock::now() >= until;
         self.dialect.verify(&mut self.desk, &is_late, &mut |exchange| wrong(1, exchange));
         if !self.shared.is_cut_short() {
-            self.dialect.missing(&mut wrong);
+            self.dialect.missing(&mut operations.listen(self.now), &mut wrong);
         }
     }
 

@@ -23,6 +23,8 @@ pub enum Fault {
     None,
     /// One member does not get it.
     Lost(u64),
+    /// Only its sender gets it.
+    LostToOthers(u64),
     /// One member gets it twice.
     Doubled(u64),
     /// One member gets the next broadcast of the same sender before it.
@@ -323,6 +325,7 @@ impl<P: Protocol> Hub<P> {
                 }
                 Fault::LostAtNode(n) | Fault::Unknown(n)
                     if n == number && member % 2 != sender % 2 => {}
+                Fault::LostToOthers(n) if n == number && *member != sender => {}
                 _ => write(stream, &self.copies(number, (is_victim, is_newcomer), (digits, &copy))),
             }
             let mut kept = self.kept.lock().unwrap();

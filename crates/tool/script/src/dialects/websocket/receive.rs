@@ -10,7 +10,7 @@ use super::{
     opening::Asked,
     order::{OtherOrder, Place},
     roster::{
-        Roster, Sent, TooMany,
+        Missing, Roster, Sent, TooMany,
         few_listeners::{Few, FewListeners},
     },
     talk::{ConnectionState, Stage, Standing},
@@ -138,9 +138,9 @@ impl Hub {
     #[cold]
     fn has_given_up(&self, talk: &mut ConnectionState) -> bool {
         let tolerates = self.terms.tolerates;
-        let missing = self.roster.overdue(tolerates);
-        self.wrong.add(Wrong::Missing, missing);
-        talk.given_up += missing.max(u64::from(!tolerates));
+        if tolerates || talk.given_up.is_empty() {
+            talk.given_up.extend(self.roster.overdue(tolerates));
+        }
         tolerates
     }
 
@@ -152,9 +152,22 @@ impl Hub {
         message: &[u8],
         heard: &mut impl Heard,
     ) -> Result<(), Box<Exchange>> {
+        let missing = self.are_missing(mem::take(&mut talk.given_up), heard);
         let expected = "the copies of earlier broadcasts, too many of which are missing";
-        let wrong = self.terms.wrong(talk, expected, message);
-        heard.wrong(wrong, mem::take(&mut talk.given_up))
+        heard.wrong(self.terms.wrong(talk, expected, message), missing)
+    }
+
+    /// Counts deliveries that are missing. Returns their number.
+    #[cold]
+    fn are_missing(&self, all: impl IntoIterator<Item = Missing>, heard: &mut impl Heard) -> u64 {
+        let mut sum = 0;
+        for Missing { sent, deliveries, is_first, .. } in all {
+            heard.missing(Hub::DELIVERIES, sent.at, deliveries);
+            heard.missing(Hub::LAST_DELIVERIES, sent.at, is_first.into());
+            sum += deliveries;
+        }
+        self.wrong.add(Wrong::Missing, sum);
+        sum
     }
 
     /// Handles a received message.
@@ -166,7 +179,7 @@ impl Hub {
         heard: &mut impl Heard,
         replies: &mut u32,
     ) -> Result<(), Box<Exchange>> {
-        if talk.given_up > 0 {
+        if !talk.given_up.is_empty() {
             self.report_given_up(talk, message, heard)?;
         }
         if let Some(adapter) = self.terms.adapter {
@@ -596,7 +609,7 @@ impl Dialect for Hub {
         if was_member || left.far.iter().any(FarInbox::is_late) {
             talk.far.iter_mut().for_each(|inbox| *inbox = FarInbox::late());
         }
-        left.stop_reading(&self.roster, Roster::forgive);
+        left.forgives(&self.roster);
         talk.is_away = left.is_away;
         if left.upgrade_sent {
             self.roster.connection_closed();
@@ -605,14 +618,17 @@ impl Dialect for Hub {
 
     /// The member stays among the connections that a server may count.
     fn stall(&self, talk: &mut ConnectionState) {
-        talk.stop_reading(&self.roster, Roster::forgive);
+        talk.forgives(&self.roster);
     }
 
-    fn undelivered(&self, talk: &mut ConnectionState) -> u64 {
+    fn undelivered(&self, talk: &mut ConnectionState, heard: &mut impl Heard) -> u64 {
         talk.goes_away(&self.roster);
-        let missing = talk.stop_reading(&self.roster, Roster::miss);
-        self.wrong.add(Wrong::Missing, missing);
-        missing + mem::take(&mut talk.given_up)
+        let given_up = mem::take(&mut talk.given_up);
+        let missing = talk.stops_reading(&self.roster).into_iter();
+        self.are_missing(
+            missing.filter_map(|number| self.roster.miss(number)).chain(given_up),
+            heard,
+        )
     }
 
     fn leave(&self, talk: &mut ConnectionState) {
@@ -732,14 +748,14 @@ impl Dialect for Hub {
         }
     }
 
-    fn missing(&self, wrong: &mut dyn FnMut(u64, Exchange)) {
+    fn missing(&self, heard: &mut impl Heard, wrong: &mut dyn FnMut(u64, Exchange)) {
         let few = self.few.wrong(Nanos::MAX, self.roster.closed());
         self.others.no_results.fetch_add(few.len() as u64, Relaxed);
         few.into_iter().for_each(|exchange| wrong(1, exchange));
         let all = self.roster.missing();
-        let Some((id, sent, left)) = all.first().copied() else { return };
-        let deliveries = all.iter().map(|(_, _, left)| left).sum();
-        self.wrong.add(Wrong::Missing, deliveries);
+        let Some(Missing { number: id, sent, deliveries: left, .. }) = all.first().copied() else {
+            return;
+        };
         let payload = Payload { sender: sent.sender, id, at: sent.at };
         let exchange = Exchange {
             // The number of the request on its connection is no longer known.
@@ -748,7 +764,7 @@ impl Dialect for Hub {
             received: format!("no copy for {left} of them, although the load has waited"),
             reply_index: 0,
         };
-        wrong(deliveries, exchange);
+        wrong(self.are_missing(all, heard), exchange);
     }
 
     fn owes(&self) -> bool {

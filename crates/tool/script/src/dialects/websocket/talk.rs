@@ -6,7 +6,7 @@ use super::{
     message::{Payload, Request},
     opening::Upgrade,
     order::Place,
-    roster::Roster,
+    roster::{Missing, Roster},
 };
 use crate::time::Nanos;
 use rand::{RngCore, SeedableRng, rngs::SmallRng};
@@ -45,9 +45,9 @@ pub struct ConnectionState {
     pub(super) refused: VecDeque<u32>,
     /// Frames to be sent besides requests, e.g. answers to pings.
     pub(super) asides: Vec<u8>,
-    /// Number of copies that were missing when this member sent a broadcast, and so many later ones were sent that
-    /// they were given up; not reported yet.
-    pub(super) given_up: u64,
+    /// What was missing when this member sent a broadcast, and was given up because so many later ones were sent; not
+    /// reported yet.
+    pub(super) given_up: Vec<Missing>,
     /// Through an adapter: received bytes of an incomplete message in a stream.
     pub(super) held: Vec<u8>,
     /// Through an adapter: when it last sent a request or heartbeat.
@@ -103,7 +103,7 @@ impl ConnectionState {
             far: Box::default(),
             refused: VecDeque::new(),
             asides: Vec::new(),
-            given_up: 0,
+            given_up: Vec::new(),
             held: Vec::new(),
             last_sent_at: 0,
         }
@@ -151,15 +151,17 @@ impl ConnectionState {
         }
     }
 
-    /// Stops reading: broadcasts that have not arrived are not waited for. Returns for how many of them `cancel`, a
-    /// function of the roster, returns true.
-    pub(super) fn stop_reading(
-        &mut self,
-        roster: &Roster,
-        cancel: impl Fn(&Roster, u64) -> bool,
-    ) -> u64 {
+    /// Stops reading. Returns the broadcasts that have not arrived: each must be cancelled in the roster.
+    #[must_use]
+    pub(super) fn stops_reading(&mut self, roster: &Roster) -> Vec<u64> {
         self.leaves(roster);
-        let inbox = mem::replace(&mut self.inbox, Inbox::empty());
-        inbox.missing(roster.next()).filter(|number| cancel(roster, *number)).count() as u64
+        mem::replace(&mut self.inbox, Inbox::empty()).missing(roster.next()).collect()
+    }
+
+    /// The same for a connection that the load closes, or does not read any longer: nothing is missing.
+    pub(super) fn forgives(&mut self, roster: &Roster) {
+        for number in self.stops_reading(roster) {
+            roster.forgive(number);
+        }
     }
 }

@@ -172,6 +172,16 @@ pub(super) struct Sent {
     pub members: u32,
 }
 
+/// Deliveries of a broadcast that are missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Missing {
+    pub number: u64,
+    pub sent: Sent,
+    pub deliveries: u64,
+    /// None of this broadcast was missing before. It has no delivery to the last member.
+    pub is_first: bool,
+}
+
 /// Too many broadcasts are in flight to track another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooMany;
@@ -319,16 +329,23 @@ impl Roster {
     }
 
     /// Cancels a broadcast that a member was owed and has not received, because the server has lost its connection.
-    /// Returns whether it is missing and was not reported: it was still owed, and [`Roster::missing`] has not returned
-    /// it. As recorded by [`Roster::deliver`], the broadcast has no last delivery then.
-    pub fn miss(&self, number: u64) -> bool {
+    /// Returns the delivery if it is missing and was not reported: it was still owed, and [`Roster::missing`] has not
+    /// returned it. As recorded by [`Roster::deliver`], the broadcast has no last delivery then.
+    pub fn miss(&self, number: u64) -> Option<Missing> {
         let _lock = self.lock();
-        let is_owed = self.fate(number) == Some(Fate::Owed);
-        if is_owed {
-            self.further(number, Further::Missed).fetch_add(1, Relaxed);
-            self.decrement_left(number);
+        if self.fate(number) != Some(Fate::Owed) {
+            return None;
         }
-        is_owed && self.broadcast(number, Broadcast::Reported).load(Relaxed) == 0
+        let missing = self.missing_of(number, 1);
+        self.further(number, Further::Missed).fetch_add(1, Relaxed);
+        self.decrement_left(number);
+        missing.filter(|_| self.broadcast(number, Broadcast::Reported).load(Relaxed) == 0)
+    }
+
+    /// So many deliveries of a broadcast are missing. Requires the lock.
+    fn missing_of(&self, number: u64, deliveries: u64) -> Option<Missing> {
+        let is_first = self.further(number, Further::Missed).load(Relaxed) == 0;
+        Some(Missing { number, sent: self.sent(number)?, deliveries, is_first })
     }
 
     /// The fate of a broadcast that was sent; `None` if that was too long ago.
@@ -439,25 +456,22 @@ impl Roster {
     }
 
     /// After [`TooMany`]: so many broadcasts were sent since the one in the next slot that its copies count as missing.
-    /// Returns their number, if no call has returned them before. If errors are tolerated, the slot is `freed`: those
-    /// copies must be recorded by [`Roster::deliver`] only, because they may come in this moment.
-    pub fn overdue(&self, freed: bool) -> u64 {
+    /// Returns them. If errors are tolerated, they are `freed` and returned once: the copies must be recorded by
+    /// [`Roster::deliver`] only, because they may come in this moment.
+    pub fn overdue(&self, freed: bool) -> Option<Missing> {
         let _lock = self.lock();
-        let next = self.head(Head::Next).load(Relaxed);
-        let left = self.broadcast(next, Broadcast::Left);
-        let is_new = self.broadcast(next, Broadcast::Reported).swap(1, AcqRel) == 0;
-        let missing = match freed {
-            false => left.load(Acquire),
-            true => {
-                // What comes now is too late to be known.
-                self.broadcast(next, Broadcast::Number).store(u64::MAX, Release);
-                left.swap(0, AcqRel)
+        let number = self.head(Head::Next).load(Relaxed).checked_sub(MAX_IN_FLIGHT as u64)?;
+        let left = self.broadcast(number, Broadcast::Left);
+        let missing = self.missing_of(number, left.load(Acquire));
+        if freed {
+            // What comes now is too late to be known.
+            self.broadcast(number, Broadcast::Number).store(u64::MAX, Release);
+            if left.swap(0, AcqRel) > 0 {
+                self.head(Head::Owed).fetch_sub(1, Relaxed);
             }
-        };
-        if freed && missing > 0 {
-            self.head(Head::Owed).fetch_sub(1, Relaxed);
         }
-        if is_new { missing } else { 0 }
+        let is_new = self.broadcast(number, Broadcast::Reported).swap(1, AcqRel) == 0;
+        missing.filter(|missing| (is_new || !freed) && missing.deliveries > 0)
     }
 
     /// The number of the next broadcast; all before it have been sent.
@@ -551,18 +565,18 @@ impl Roster {
         self.head(Head::Owed).load(Relaxed) > 0
     }
 
-    /// Returns the broadcasts that are still owed and that no call has returned before, in any process that
-    /// shares the roster; and the number of members that have not received each.
-    pub fn missing(&self) -> Vec<(u64, Sent, u64)> {
+    /// Returns the deliveries that are still owed and that no call has returned before, in any process that
+    /// shares the roster, by broadcast.
+    pub fn missing(&self) -> Vec<Missing> {
         // So that none of them is counted as that of a lost connection, too.
         let _lock = self.lock();
         let next = self.next();
         let first = next.saturating_sub(MAX_IN_FLIGHT as u64);
         let each = (first..next).filter_map(|number| {
-            let left = self.broadcast(number, Broadcast::Left).load(Acquire);
-            let sent = self.sent(number)?;
+            let missing =
+                self.missing_of(number, self.broadcast(number, Broadcast::Left).load(Acquire))?;
             let is_new = || self.broadcast(number, Broadcast::Reported).swap(1, AcqRel) == 0;
-            (left > 0 && is_new()).then_some((number, sent, left))
+            (missing.deliveries > 0 && is_new()).then_some(missing)
         });
         each.collect()
     }
@@ -586,7 +600,8 @@ mod tests {
         assert!(roster.record_delivery(0), "one member was owed it");
         assert!(!roster.record_delivery(1));
         assert!(roster.owes());
-        assert_eq!(roster.missing(), [(1, Sent { sender: 8, at: 200, members: 2 }, 1)]);
+        let sent = Sent { sender: 8, at: 200, members: 2 };
+        assert_eq!(roster.missing(), [Missing { number: 1, sent, deliveries: 1, is_first: true }]);
         assert_eq!(roster.leave(), 2, "it is owed earlier broadcasts");
         assert!(roster.owes());
         assert!(roster.forgive(1));
@@ -723,7 +738,8 @@ mod tests {
         assert_eq!((one.listeners(0), other.next()), (2..=3, 1));
         assert_eq!(other.leave(), 1);
         assert_eq!(one.send(7, 200), Ok(1));
-        assert_eq!(other.missing(), [(1, Sent { sender: 7, at: 200, members: 1 }, 1)]);
+        let sent = Sent { sender: 7, at: 200, members: 1 };
+        assert_eq!(other.missing(), [Missing { number: 1, sent, deliveries: 1, is_first: true }]);
         assert_eq!(one.missing(), [], "it is reported once");
     }
 }

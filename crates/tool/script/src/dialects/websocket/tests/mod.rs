@@ -518,6 +518,8 @@ fn a_gap_between_hides_no_reversed_order() {
 struct Tolerant {
     deliveries: u64,
     last: u64,
+    /// Missing deliveries, and broadcasts that lack some.
+    missing: [u64; 2],
     wrong: Vec<String>,
 }
 
@@ -525,6 +527,10 @@ impl Heard for Tolerant {
     fn heard(&mut self, kind: usize, _: Nanos) {
         self.deliveries += u64::from(kind == Hub::DELIVERIES);
         self.last += u64::from(kind == Hub::LAST_DELIVERIES);
+    }
+
+    fn missing(&mut self, kind: usize, _: Nanos, count: u64) {
+        self.missing[kind - Hub::DELIVERIES] += count;
     }
 
     fn wrong(&mut self, exchange: Box<Exchange>, count: u64) -> Result<(), Box<Exchange>> {
@@ -546,7 +552,7 @@ fn a_tolerated_wrong_delivery_is_counted_once_and_hides_nothing_else() {
     }
     assert_eq!((heard.deliveries, heard.wrong.len()), (3, 3), "{:?}", heard.wrong);
     let mut missing = Vec::new();
-    room.hub.missing(&mut |deliveries, _| missing.push(deliveries));
+    room.hub.missing(&mut heard, &mut |deliveries, _| missing.push(deliveries));
     assert_eq!(missing, [1]);
     let counted = WrongDeliveries { missing: 1, twice: 1, out_of_order: 1, unsent: 1 };
     assert_eq!(room.hub.wrong_deliveries(), Some(counted));
@@ -643,19 +649,18 @@ fn what_is_given_up_is_missing_and_counted_once() {
         }
         let mut heard = Tolerant::default();
         let hub = &room.hub;
-        let given_up = if tolerates { MORE } else { 1 };
-        assert_eq!(hub.wrong.counted().missing, given_up);
         let copy = frames(None, &[Message::Broadcast(all[all.len() - 1]).text()], &[]);
         let (mut cursor, talk) = (Cursor::new(hub.script(), 0), &mut room.talks[0]);
         let at = At { cursor: &mut cursor, talk, desk: &mut () };
         if !tolerates {
             let wrong = hub.receive(at, &copy, 0, &mut ()).unwrap_err();
             assert!(wrong.expected.contains("too many of which are missing"), "{wrong:?}");
+            assert_eq!(hub.wrong.counted().missing, 1);
             continue;
         }
         // The copy itself comes for the second time.
         hub.receive(at, &copy, 0, &mut heard).unwrap();
-        assert_eq!(heard.wrong.len() as u64, MORE + 1);
+        assert_eq!((heard.wrong.len() as u64, heard.missing), (MORE + 1, [MORE; 2]));
         // What comes after it was given up is late, and the rest is still owed.
         let talk = &mut room.talks[1];
         for payload in [all[0], all[all.len() - 1]] {
@@ -668,8 +673,28 @@ fn what_is_given_up_is_missing_and_counted_once() {
             ..WrongDeliveries::default()
         };
         assert_eq!((hub.wrong.counted(), heard.deliveries), (counted, 1));
-        assert_eq!(hub.undelivered(talk), super::roster::MAX_IN_FLIGHT as u64 - 1);
-        assert!(!hub.owes());
+        let rest = super::roster::MAX_IN_FLIGHT as u64 - 1;
+        assert_eq!(hub.undelivered(talk, &mut heard), rest);
+        assert_eq!((hub.owes(), heard.missing), (false, [MORE + rest; 2]));
+    }
+}
+
+#[test]
+fn a_broadcast_lacks_one_last_delivery_however_many_members_lack_it() {
+    for tolerates in [false, true] {
+        let mut room = Room::with(10, Pushes { tolerates, ..Pushes::default() });
+        // Nobody gets the first one, and all but two members get the second one.
+        let [_, b, c] = [0, 1, 2].map(|sender| room.begin(sender));
+        (0..10).for_each(|member| assert!(room.get(member, &[c]).is_ok()));
+        (0..8).for_each(|member| assert!(room.get(member, &[b]).is_ok()));
+        let (hub, mut heard) = (&room.hub, Tolerant::default());
+        // Both are lost, and the others lack theirs at the end.
+        let lost = [8, 9].map(|member| hub.undelivered(&mut room.talks[member], &mut heard));
+        assert_eq!((lost, heard.missing), ([2, 2], [4, 2]));
+        let mut missing = Vec::new();
+        hub.missing(&mut heard, &mut |deliveries, _| missing.push(deliveries));
+        assert_eq!((&missing[..], heard.missing), (&[8][..], [12, 2]));
+        assert_eq!(hub.wrong.counted().missing, 12);
     }
 }
 
@@ -712,14 +737,14 @@ fn what_a_member_is_not_owed_while_it_is_away_is_counted() {
     };
     let all = send(&mut room);
     (0..3).for_each(|member| assert!(room.get(member, &[all]).is_ok()));
-    assert_eq!((room.hub.undelivered(&mut room.talks[2]), absent(&room)), (0, 0));
+    assert_eq!((room.hub.undelivered(&mut room.talks[2], &mut ()), absent(&room)), (0, 0));
     room.hub.renew(&mut room.talks[2], 2);
     for nth in 1..=4 {
         send(&mut room);
         assert_eq!(absent(&room), nth);
     }
     // A connection that fails before it joins changes nothing.
-    assert_eq!(room.hub.undelivered(&mut room.talks[2]), 0);
+    assert_eq!(room.hub.undelivered(&mut room.talks[2], &mut ()), 0);
     room.hub.renew(&mut room.talks[2], 2);
     send(&mut room);
     assert_eq!(absent(&room), 5);
@@ -755,12 +780,12 @@ fn a_result_may_count_one_listener_fewer_for_each_connection_that_the_server_has
         };
         assert_eq!(round(&mut room, 0, 2), 0, "one may be closed");
         if closes {
-            room.hub.undelivered(&mut room.talks[2]);
+            room.hub.undelivered(&mut room.talks[2], &mut ());
         }
         let wrong = round(&mut room, LATER, 2);
         assert_eq!(wrong, usize::from(!closes), "of the first one");
         let mut missing = Vec::new();
-        room.hub.missing(&mut |_, exchange| missing.push(exchange.expected));
+        room.hub.missing(&mut (), &mut |_, exchange| missing.push(exchange.expected));
         let few = missing.iter().filter(|one| one.starts_with("a listenerCount from 3")).count();
         assert_eq!(few, usize::from(!closes), "of the second one: {missing:?}");
         let no_results = room.hub.broadcasts().unwrap().no_results;

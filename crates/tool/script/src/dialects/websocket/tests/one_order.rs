@@ -138,7 +138,7 @@ impl Both {
             Step::Lose(member) => {
                 let Room { hub, talks } = &mut self.processes[member / EACH];
                 let talk = &mut talks[member % EACH];
-                hub.undelivered(talk);
+                hub.undelivered(talk, &mut ());
                 hub.renew(talk, member as u32);
                 talk.stage = Stage::Plain;
                 talk.note_reply(&hub.roster);

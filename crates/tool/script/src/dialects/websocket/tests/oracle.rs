@@ -156,7 +156,7 @@ impl Both {
         model.wrong.missing += lost;
         model.connections[member] = 1 + model.connections.iter().max().unwrap();
         let talk = &mut self.room.talks[member];
-        assert_eq!(self.room.hub.undelivered(talk), lost);
+        assert_eq!(self.room.hub.undelivered(talk, &mut self.heard), lost);
         self.room.hub.renew(talk, member as u32);
         talk.stage = super::super::talk::Stage::Plain;
     }
@@ -264,6 +264,8 @@ impl Both {
         assert_eq!(self.heard.deliveries, self.model.deliveries);
         // What is missing at a lost connection is not reported there.
         assert_eq!(self.heard.wrong.len() as u64, wrong.total() - wrong.missing);
+        let incomplete = sent.iter().filter(|sent| !sent.lost.is_empty()).count() as u64;
+        assert_eq!(self.heard.missing, [wrong.missing, incomplete]);
         if self.pushes.may_be_lost || self.pushes.tolerates {
             assert_eq!(self.heard.last, self.model.last);
         }
@@ -275,13 +277,16 @@ impl Both {
     fn end(mut self) {
         let open: usize = self.model.sent.iter().map(|sent| sent.open().count()).sum();
         let mut missing = 0;
-        self.room.hub.missing(&mut |deliveries, _| missing += deliveries);
+        self.room.hub.missing(&mut self.heard, &mut |deliveries, _| missing += deliveries);
         assert_eq!(missing, open as u64);
         self.model.wrong.missing += missing;
+        let is_incomplete = |sent: &&Sent| !sent.lost.is_empty() || sent.open().next().is_some();
+        let incomplete = self.model.sent.iter().filter(is_incomplete).count() as u64;
+        assert_eq!(self.heard.missing, [self.model.wrong.missing, incomplete]);
         assert_eq!(self.room.hub.wrong_deliveries(), Some(self.model.wrong));
         // A connection that is lost afterwards adds nothing.
         (0..MEMBERS).for_each(|member| {
-            assert_eq!(self.room.hub.undelivered(&mut self.room.talks[member]), 0);
+            assert_eq!(self.room.hub.undelivered(&mut self.room.talks[member], &mut ()), 0);
         });
     }
 }
