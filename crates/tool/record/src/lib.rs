@@ -42,7 +42,7 @@ pub use counting::{
     counts::{HistogramReader, HistogramSum, SparseHistogram},
     errors::{Errors, Exchange, Mismatch},
     latency::{HistogramError, Latency, decode_histogram, encode_histogram},
-    losses::{AnnouncedLosses, BroadcastCounts, WrongDeliveries},
+    losses::{AnnouncedLosses, BroadcastCounts, WrongDeliveries, are_many_lost},
     operation::{Operation, OperationCounted, RoundOperation},
     second::SecondCounted,
 };

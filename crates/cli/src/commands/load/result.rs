@@ -11,7 +11,7 @@ use super::{
 use regatta_load::{Plan, Tally};
 use regatta_record::{
     AnnouncedLosses, CellFinding, FORMAT, Figure, Kind, Latency, LoadOperation, LoadResult,
-    LoadThreshold, Operation, OperationCounted, Unseen, Verdict, encode_histogram,
+    LoadThreshold, Operation, OperationCounted, Unseen, Verdict, are_many_lost, encode_histogram,
 };
 use std::num::NonZeroU32;
 
@@ -116,9 +116,7 @@ fn of_deliveries(verdict: Verdict, tally: &Tally, cost_per: &Operation) -> Verdi
 
 /// Adds what the announced losses of a hub, and deliveries that are `missing` or not owed to members that are away, mean
 /// for this number of deliveries, and of requests that were not refused. Without any delivery of a broadcast that is
-/// known to be published, although something was announced as lost, the load has failed. What is missed, missing or
-/// refused has no latency, and a hub that loses what is late would look fast; so more than 1 in 1,000 void rate and
-/// latency.
+/// known to be published, although something was announced as lost, the load has failed. Many void rate and latency.
 fn with_losses(
     mut verdict: Verdict,
     (losses, missing): (AnnouncedLosses, u64),
@@ -131,8 +129,9 @@ fn with_losses(
         let finding = CellFinding::new(Kind::Failed, why.to_owned());
         return agents::with(verdict, finding, Kind::Failed.voids());
     }
-    let are_many = |lost: u64, rest: u64| lost.saturating_mul(1_000) > lost + rest;
-    if are_many(losses.missed + missing, delivered) || are_many(losses.refused(), requests) {
+    if are_many_lost(losses.missed + missing, delivered)
+        || are_many_lost(losses.refused(), requests)
+    {
         for figure in [Figure::Rate, Figure::Latency] {
             if !verdict.voids(figure) {
                 verdict.void.push(figure);

@@ -25,6 +25,9 @@ pub(crate) enum Fault {
     /// Closes the connection, if the member only listens, after it has withheld a copy of each sender: one of them is
     /// on the machine of the member.
     Closes,
+    /// Closes the connection, if the member only listens, after that copy. When the member connects again, it waits for
+    /// [`JOINS_AFTER`].
+    Dismisses,
     /// Nothing, but everything that member 1 gets is delayed by [`DELAY`].
     Delays,
     /// Nothing, but every copy of a broadcast of another member is delayed by [`DELAY`].
@@ -32,13 +35,19 @@ pub(crate) enum Fault {
 }
 
 const DELAY: Duration = Duration::from_millis(20);
+const JOINS_AFTER: Duration = Duration::from_millis(300);
+/// Number of members of the load with [`Fault::Dismisses`].
+const DISMISSED: usize = 4;
 
 /// Starts a relay of WebSocket connections to a hub.
 pub(crate) fn relay(hub: SocketAddr, fault: Fault) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
-        for stream in listener.incoming().map_while(Result::ok) {
+        for (number, stream) in listener.incoming().map_while(Result::ok).enumerate() {
+            if fault == Fault::Dismisses && number >= DISMISSED {
+                thread::sleep(JOINS_AFTER);
+            }
             let hub = TcpStream::connect(hub).unwrap();
             hub.set_nodelay(true).unwrap();
             stream.set_nodelay(true).unwrap();
@@ -99,10 +108,15 @@ fn pass_on(mut hub: TcpStream, mut member: &TcpStream, fault: Fault) -> io::Resu
             member.write_all(&frame)?;
             continue;
         }
+        if fault == Fault::Dismisses && own.as_deref() > Some("00000001") {
+            return member.write_all(&frame);
+        }
         let at = frame.len() - payload.len();
         match fault {
             Fault::Drops => {}
-            Fault::Closes | Fault::Delays | Fault::DelaysOthers => member.write_all(&frame)?,
+            Fault::Closes | Fault::Dismisses | Fault::Delays | Fault::DelaysOthers => {
+                member.write_all(&frame)?;
+            }
             Fault::Doubles => member.write_all(&[&frame[..], &frame].concat())?,
             Fault::Alters => {
                 flip(&mut frame[at + 39]);
@@ -189,6 +203,24 @@ fn a_closed_connection_of_a_member_is_no_error_of_deliveries_between_machines() 
     assert!(text.contains("with deliveries owed"), "{text}");
     assert!(text.contains("void: the connections of 2 members were closed"), "{text}");
     assert!(!text.contains("although the load has waited"), "{text}");
+}
+
+/// Nobody owes it anything until it has joined again, also from the other machine.
+#[test]
+fn a_member_that_joins_again_late_voids_rate_and_latency() {
+    let place = Place::new();
+    let hub = Server::of("hub", "epoll", &[]);
+    let url = format!("ws://{}/ws", relay(hub.addr, Fault::Dismisses));
+    let first = ["load", &url, "--on", "one,two", "-c", "2", "--idle", "2", "--rate", "50/s"];
+    let more = ["-d", "1s", "--warm-up", "100ms", "--timeout", "2s", "--json", "-"];
+    let output = place.of(&first, &more).output().unwrap();
+    assert!(!output.stdout.is_empty(), "{}", stderr(&output));
+    let result = json(&output);
+    // Two members were away for 0.3 s, in which about 15 broadcasts were sent.
+    assert!(result["absent"].as_u64().is_some_and(|absent| absent > 10), "{result:#}");
+    let void = result["verdict"]["void"].as_array().unwrap();
+    let is_void = |figure: &str| void.iter().any(|one| one == figure);
+    assert!(is_void("rate") && is_void("latency"), "{void:?}");
 }
 
 /// The first step of a search for the capacity of a hub at a rate, from two machines, through the relay.

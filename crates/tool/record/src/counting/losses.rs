@@ -69,6 +69,12 @@ impl WrongDeliveries {
     }
 }
 
+/// Whether more than 1 in 1,000 are lost, or were owed to nobody. They have no latency, and a server that loses what is
+/// late would look fast, so rate and latency are void then. `rest` are the others.
+pub fn are_many_lost(lost: u64, rest: u64) -> bool {
+    lost.saturating_mul(1_000) > lost.saturating_add(rest)
+}
+
 /// What else is counted of the broadcasts of a hub, in the whole run. It is no error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

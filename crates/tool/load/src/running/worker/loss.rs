@@ -93,10 +93,10 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
     /// reopens it after a pause, unless the window is over. In a burst, it is reopened only if nothing was
     /// written yet; otherwise its unsent requests are lost too.
     pub(super) fn lost(&mut self, slot: u32, loss: Loss) {
+        let undelivered = self.undelivered(slot);
         if !self.replies_at_rest.is_empty() && self.was_closed_at_rest(slot, &loss) {
             return self.send_again(slot);
         }
-        let undelivered = self.undelivered(slot);
         let connection = &self.connections[slot as usize];
         let (state, owed) = (connection.state, u64::from(connection.cursor.owed()));
         let unsent = match state {

@@ -8,9 +8,13 @@ use crate::{
         server::{Fault, serve, serve_at},
     },
 };
-use regatta_load::{Arrivals, Drive, Error, Node, Plan, Tally, Until};
-use regatta_record::{AnnouncedLosses, FailedShare, Latency, WrongDeliveries};
-use std::{num::NonZeroU32, sync::atomic::Ordering::SeqCst, time::Duration};
+use regatta_load::{Arrivals, Compiled, Drive, Error, Lane, Node, Plan, SliceKind, Tally, Until};
+use regatta_record::{AnnouncedLosses, FailedShare, Latency, WrongDeliveries, are_many_lost};
+use std::{
+    num::NonZeroU32,
+    sync::atomic::{AtomicBool, Ordering::SeqCst},
+    time::Duration,
+};
 
 /// A load on all of these nodes.
 fn on(servers: &[Server]) -> Plan {
@@ -338,6 +342,29 @@ fn what_nobody_is_owed_while_a_member_is_away_is_counted() {
         // One may have been sent until the load saw the close.
         assert!(counted.missing < 20 && counted.total() == counted.missing, "{counted:?}");
         assert_eq!(tally.errors.failed(), counted.missing, "{:?}", tally.errors);
+    }
+}
+
+/// A hub closes the connections of most of its members when it owes them nothing, and lets them wait for their replies.
+#[test]
+fn rounds_and_lanes_know_that_most_members_were_away() {
+    static NEVER: AtomicBool = AtomicBool::new(false);
+    for in_slices in [false, true] {
+        let server = serve(Own, Fault::Dismisses(5), MEMBERS);
+        let until = Until::Elapsed(Duration::from_secs(1));
+        let plan = broadcasts(server.address, workload("hub"));
+        let plan = Plan { connections: 1, idle: MEMBERS - 1, until, ..plan };
+        let tally = if in_slices {
+            let mut lane = Lane::open(&plan, &Compiled::of(&plan).unwrap(), &NEVER).unwrap();
+            let length = Duration::from_millis(300);
+            (0..3).for_each(|seed| drop(lane.slice(length, SliceKind::Counted, seed)));
+            lane.end().unwrap()
+        } else {
+            run(&plan).unwrap()
+        };
+        assert_eq!(tally.first_wrong, None);
+        let absent = tally.broadcasts.expect("it broadcasts").absent;
+        assert!(are_many_lost(absent, count(&tally, "deliveries")), "{absent}");
     }
 }
 

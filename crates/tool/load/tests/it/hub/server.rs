@@ -1,6 +1,7 @@
 //! A small hub that uses another WebSocket crate, and can make errors.
 
 use crate::common::Server;
+use regatta_testkit::deadline::until;
 use std::{
     io::{self, Write},
     net::{Shutdown, TcpListener, TcpStream},
@@ -41,6 +42,8 @@ pub enum Fault {
     /// After it, the connection of the member that joined last is closed, and when that member joins again, it waits
     /// for its reply for [`JOINS_AFTER`].
     SlowToJoin(u64),
+    /// The same of all members but its sender, whose result comes when the load has closed its ends.
+    Dismisses(u64),
     /// Of two nodes: the members of that at which the sender is not do not get it.
     LostAtNode(u64),
     /// One member gets a gap, and then so many copies of it.
@@ -150,6 +153,9 @@ pub fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
     [&frame, payload].concat()
 }
 
+/// A member with its number.
+type Member = (usize, Arc<Mutex<TcpStream>>);
+
 /// A hub that writes each broadcast to all members, one after the other.
 struct Hub<P> {
     protocol: P,
@@ -158,9 +164,11 @@ struct Hub<P> {
     /// one.
     complete: usize,
     joined: Condvar,
-    members: Mutex<Vec<(usize, Arc<Mutex<TcpStream>>)>>,
+    members: Mutex<Vec<Member>>,
     /// Number of members that have ever joined.
     ever: AtomicUsize,
+    /// Number of connections that the load has closed.
+    ended: AtomicUsize,
     broadcasts: AtomicU64,
     /// With [`Fault::Reordered`] and [`Fault::Swapped`]: the delayed message, its sender, and the member
     /// that waits for it.
@@ -193,6 +201,7 @@ pub fn serve_at<P: Protocol>(
         joined: Condvar::new(),
         members: Mutex::default(),
         ever: AtomicUsize::new(0),
+        ended: AtomicUsize::new(0),
         broadcasts: AtomicU64::new(0),
         kept: Mutex::default(),
     };
@@ -292,10 +301,10 @@ impl<P: Protocol> Hub<P> {
             _ => members.len(),
         };
         let result = self.outcome(number, (digits, number_of), (listeners, misreports));
-        let own = members.iter().find(|(member, _)| *member == sender);
+        let own = members.iter().find(|(member, _)| *member == sender).cloned();
         let is_first = [Fault::ResultFirst(number), Fault::ResultsFirst].contains(&fault);
         let tell_result = || {
-            if let (Some((_, stream)), Some(result)) = (own, &result) {
+            if let (Some((_, stream)), Some(result)) = (&own, &result) {
                 write(stream, &self.protocol.frames(result));
             }
         };
@@ -305,10 +314,8 @@ impl<P: Protocol> Hub<P> {
         // Not the sender: otherwise its result would be the error.
         let victim = members.iter().map(|(member, _)| *member).find(|member| *member != sender);
         let last = members.iter().max_by_key(|(member, _)| *member).cloned();
-        let newcomer = match fault {
-            Fault::Deaf(_) | Fault::Cut(..) => last.as_ref(),
-            _ => members.last(),
-        };
+        let is_last = matches!(fault, Fault::Deaf(_) | Fault::Cut(..));
+        let newcomer = if is_last { last.as_ref() } else { members.last() };
         let newcomer = newcomer.map(|(member, _)| *member);
         for (member, stream) in members.iter() {
             let is_newcomer = Some(*member) == newcomer;
@@ -338,6 +345,9 @@ impl<P: Protocol> Hub<P> {
                 write(stream, &late);
             }
         }
+        if fault == Fault::Dismisses(number) {
+            self.dismisses_all_but(sender, &mut members);
+        }
         if !is_first {
             tell_result();
         }
@@ -348,6 +358,15 @@ impl<P: Protocol> Hub<P> {
             members.retain(|(one, _)| *one != member);
             let _ = stream.lock().unwrap().shutdown(Shutdown::Both);
         }
+    }
+
+    /// Closes the connections of all members but this one, and waits until the load has closed its ends.
+    fn dismisses_all_but(&self, sender: usize, members: &mut Vec<Member>) {
+        let (before, all) = (self.ended.load(SeqCst), members.len());
+        for (_, stream) in members.extract_if(.., |(member, _)| *member != sender) {
+            let _ = stream.lock().unwrap().shutdown(Shutdown::Write);
+        }
+        until("the load closes its ends", || self.ended.load(SeqCst) + 1 >= before + all);
     }
 
     #[expect(clippy::result_large_err, reason = "this is how tungstenite has it")]
@@ -362,6 +381,7 @@ impl<P: Protocol> Hub<P> {
         };
         self.protocol.greeting().iter().for_each(|greeting| tell(greeting));
         self.answer(number, &mut socket, &writer, tell);
+        self.ended.fetch_add(1, SeqCst);
         self.leaves(number);
         let is_rude = self.fault == Fault::Rude;
         let _ = match number % 3 {
@@ -404,7 +424,9 @@ impl<P: Protocol> Hub<P> {
                         if !is_member {
                             is_member = true;
                             let is_again = self.ever.load(SeqCst) >= self.complete;
-                            if is_again && matches!(self.fault, Fault::SlowToJoin(_)) {
+                            let is_slow =
+                                matches!(self.fault, Fault::SlowToJoin(_) | Fault::Dismisses(_));
+                            if is_again && is_slow {
                                 thread::sleep(JOINS_AFTER);
                             }
                             let mut members = self.members.lock().unwrap();

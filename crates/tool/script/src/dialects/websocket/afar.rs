@@ -19,6 +19,9 @@ pub(super) struct Afar {
     opened: AtomicU64,
     joined: AtomicU64,
     left: AtomicU64,
+    /// Members whose connections were lost and that have not joined again.
+    away: AtomicU64,
+    absent: AtomicU64,
     short_by: AtomicU64,
     over_by: AtomicU64,
     sent: AtomicU64,
@@ -42,6 +45,8 @@ impl Afar {
             opened: AtomicU64::new(0),
             joined: AtomicU64::new(0),
             left: AtomicU64::new(0),
+            away: AtomicU64::new(0),
+            absent: AtomicU64::new(0),
             short_by: AtomicU64::new(0),
             over_by: AtomicU64::new(0),
             sent: AtomicU64::new(0),
@@ -105,6 +110,22 @@ impl Afar {
         self.left.fetch_add(1, Release);
     }
 
+    /// The connection of a member was lost.
+    pub fn goes_away(&self) {
+        self.away.fetch_add(1, Relaxed);
+    }
+
+    /// Such a member has joined again.
+    pub fn comes_back(&self) {
+        self.away.fetch_sub(1, Relaxed);
+    }
+
+    /// Deliveries from other machines that no member of this process was owed, because it was away. A broadcast counts
+    /// when its first copy arrives here.
+    pub fn absent(&self) -> u64 {
+        self.absent.load(Relaxed)
+    }
+
     /// A member sends a broadcast.
     pub fn sends(&self, payload: Payload) {
         self.sent.fetch_add(1, Relaxed);
@@ -116,7 +137,11 @@ impl Afar {
         let from = &self.from[machine as usize];
         let numbers = payload.id.saturating_add(1);
         if from.numbers.load(Relaxed) < numbers {
-            from.numbers.fetch_max(numbers, Relaxed);
+            let new = numbers.saturating_sub(from.numbers.fetch_max(numbers, Relaxed));
+            let away = self.away.load(Relaxed);
+            if away > 0 {
+                self.absent.fetch_add(away.saturating_mul(new), Relaxed);
+            }
         }
         if inbox.is_late {
             return;
@@ -323,6 +348,24 @@ mod tests {
         assert_eq!((seen.from[1].copies, seen.from[1].marks, seen.left), (1, marks, 1));
         afar.leaves(&[FarInbox::default(), again]);
         assert_eq!(afar.seen(), seen, "it leaves once");
+    }
+
+    #[test]
+    fn what_members_that_are_away_are_not_owed_is_counted_once_for_each() {
+        let afar = Afar::new(&machines(7));
+        let mut inboxes = [(); 2].map(|()| FarInbox::default());
+        let mut arrives = |id| {
+            inboxes.iter_mut().for_each(|inbox| afar.record(1, payload(1, id), inbox));
+            afar.absent()
+        };
+        assert_eq!(arrives(0), 0);
+        (0..2).for_each(|_| afar.goes_away());
+        assert_eq!(arrives(1), 2);
+        afar.comes_back();
+        // Number 2 comes later.
+        assert_eq!((arrives(3), arrives(2)), (4, 4));
+        afar.comes_back();
+        assert_eq!(arrives(4), 4);
     }
 
     #[test]

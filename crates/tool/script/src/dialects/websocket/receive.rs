@@ -450,8 +450,13 @@ impl Hub {
             self.others.no_results.fetch_add(1, Relaxed);
         }
         talk.answered += 1;
-        if talk.standing == Standing::New {
-            self.afar.iter().for_each(|afar| afar.joins(&talk.far));
+        if talk.standing == Standing::New
+            && let Some(afar) = &self.afar
+        {
+            afar.joins(&talk.far);
+            if talk.is_away {
+                afar.comes_back();
+            }
         }
         talk.note_reply(&self.roster);
     }
@@ -622,7 +627,9 @@ impl Dialect for Hub {
     }
 
     fn undelivered(&self, talk: &mut ConnectionState, heard: &mut impl Heard) -> u64 {
-        talk.goes_away(&self.roster);
+        if talk.goes_away(&self.roster) {
+            self.afar.iter().for_each(Afar::goes_away);
+        }
         let given_up = mem::take(&mut talk.given_up);
         let missing = talk.stops_reading(&self.roster).into_iter();
         self.are_missing(
@@ -781,7 +788,9 @@ impl Dialect for Hub {
     }
 
     fn broadcasts(&self) -> Option<BroadcastCounts> {
-        self.terms.broadcasts.then(|| self.others.counted())
+        let afar = self.afar.as_ref().map_or(0, Afar::absent);
+        let counted = self.terms.broadcasts.then(|| self.others.counted());
+        counted.map(|counts| BroadcastCounts { absent: counts.absent + afar, ..counts })
     }
 
     fn across(&self) -> Option<AcrossSeen> {

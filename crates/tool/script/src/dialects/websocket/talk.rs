@@ -142,13 +142,15 @@ impl ConnectionState {
         }
     }
 
-    /// The server has lost its connection.
-    pub(super) fn goes_away(&mut self, roster: &Roster) {
-        if self.standing == Standing::Member {
+    /// The server has lost its connection. Returns whether it was a member.
+    pub(super) fn goes_away(&mut self, roster: &Roster) -> bool {
+        let was_member = self.standing == Standing::Member;
+        if was_member {
             self.standing = Standing::Leaving;
             self.inbox.leaves(roster.lose());
             self.is_away = true;
         }
+        was_member
     }
 
     /// Stops reading. Returns the broadcasts that have not arrived: each must be cancelled in the roster.
