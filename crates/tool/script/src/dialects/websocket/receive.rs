@@ -289,20 +289,21 @@ impl Hub {
         text: &[u8],
         heard: &mut impl Heard,
     ) -> Result<(), Box<Exchange>> {
-        self.wrong_result(self.terms.wrong(talk, COPY_FIRST, text), heard)
+        self.wrong_result(self.terms.wrong(talk, COPY_FIRST, text), 1, heard)
     }
 
-    /// Reports a wrong result, which is a reply of its own all the same. It is no wrong delivery: a hub with many
-    /// members has many more deliveries than results, among which it would be hidden. Only a load that tolerates errors
-    /// continues after it.
+    /// Reports so many wrong results, which are replies all the same. They are no wrong deliveries: a hub with many
+    /// members has many more deliveries than results, among which they would be hidden. Only a load that tolerates errors
+    /// continues after them.
     #[cold]
     fn wrong_result(
         &self,
         exchange: Box<Exchange>,
+        results: u64,
         heard: &mut impl Heard,
     ) -> Result<(), Box<Exchange>> {
-        heard.wrong(exchange, 1)?;
-        self.others.no_results.fetch_add(1, Relaxed);
+        heard.wrong(exchange, results)?;
+        self.others.no_results.fetch_add(results, Relaxed);
         Ok(())
     }
 
@@ -405,26 +406,25 @@ impl Hub {
         text: &[u8],
         heard: &mut impl Heard,
     ) -> Result<(), Box<Exchange>> {
-        let own @ (least, most) = self.roster.listeners(payload.id).into_inner();
-        let most = self.most_listeners(most);
+        let elsewhere = self.afar.as_ref().map_or(0, Afar::members_elsewhere);
+        let own = self.roster.listeners(payload.id).into_inner();
+        let [least, most] = [own.0, own.1].map(|own| own.saturating_add(elsewhere));
         if listeners < least || listeners > most {
-            let expected = match most {
-                u64::MAX => format!("a listenerCount of at least {least}"),
-                _ => format!("a listenerCount from {least} to {most}"),
-            };
+            let expected = format!("a listenerCount from {least} to {most}");
             let exchange = self.terms.wrong(talk, &expected, text);
-            match self.roster.closed_for(payload.id, listeners) {
-                Some(closed) => self.few.add(Few { closed, at: payload.at, exchange })?,
-                None if listeners > most => return Err(exchange),
+            match (self.roster.closed_for(payload.id, listeners, elsewhere), &self.afar) {
+                (Some(closed), _) => {
+                    self.few.add(Few { closed, at: talk.now, results: 1, exchange });
+                }
                 // A connection was closed meanwhile.
-                None => {}
+                (None, _) if listeners <= most => {}
+                // How many connections there are on other machines is only known to the leader.
+                (None, Some(afar)) => afar.counts_more(listeners - most),
+                (None, None) => return Err(exchange),
             }
         }
         if self.few.any() {
-            self.report_few(payload.at, heard)?;
-        }
-        if let Some(afar) = &self.afar {
-            afar.counts(listeners, own);
+            self.report_few(talk.now, heard)?;
         }
         Ok(())
     }
@@ -432,14 +432,24 @@ impl Hub {
     /// Reports earlier results that counted too few, if the load would have seen a close by now.
     #[cold]
     fn report_few(&self, now: Nanos, heard: &mut impl Heard) -> Result<(), Box<Exchange>> {
-        let mut wrong = self.few.wrong(now, self.roster.closed()).into_iter();
-        wrong.try_for_each(|exchange| self.wrong_result(Box::new(exchange), heard))
+        self.wrong_few(now, |results, exchange| self.wrong_result(exchange, results, heard))
     }
 
-    /// The highest listener count that a server may report by what is known here. How many connections
-    /// there are on other machines is only known to the leader, which compares the count after the load.
-    fn most_listeners(&self, own: u64) -> u64 {
-        if self.afar.is_some() { u64::MAX } else { own }
+    /// Calls `wrong` for these results, with the number of those like it. With members on other machines, the leader
+    /// knows how many of them had left, and compares the counts.
+    fn wrong_few(
+        &self,
+        now: Nanos,
+        mut wrong: impl FnMut(u64, Box<Exchange>) -> Result<(), Box<Exchange>>,
+    ) -> Result<(), Box<Exchange>> {
+        let seen = self.roster.closed();
+        for Few { closed, results, exchange, .. } in self.few.wrong(now, seen) {
+            match &self.afar {
+                Some(afar) => afar.counts_fewer(closed - seen),
+                None => wrong(results, exchange)?,
+            }
+        }
+        Ok(())
     }
 
     /// Counts the oldest pending request as answered.
@@ -719,10 +729,11 @@ impl Dialect for Hub {
         &self,
         At { cursor, talk, .. }: At<'_, Self>,
         data: &[u8],
-        _: Nanos,
+        now: Nanos,
         heard: &mut impl Heard,
     ) -> Result<u32, Box<Exchange>> {
         let mut replies = 0;
+        talk.now = now;
         talk.refused.clear();
         if let Err(exchange) = self.take_bytes(talk, data, heard, &mut replies) {
             return Err(Box::new(Exchange { reply_index: replies.into(), ..*exchange }));
@@ -756,9 +767,11 @@ impl Dialect for Hub {
     }
 
     fn missing(&self, heard: &mut impl Heard, wrong: &mut dyn FnMut(u64, Exchange)) {
-        let few = self.few.wrong(Nanos::MAX, self.roster.closed());
-        self.others.no_results.fetch_add(few.len() as u64, Relaxed);
-        few.into_iter().for_each(|exchange| wrong(1, exchange));
+        let _ = self.wrong_few(Nanos::MAX, |results, exchange| {
+            self.others.no_results.fetch_add(results, Relaxed);
+            wrong(results, *exchange);
+            Ok(())
+        });
         let all = self.roster.missing();
         let Some(Missing { number: id, sent, deliveries: left, .. }) = all.first().copied() else {
             return;

@@ -43,6 +43,8 @@ pub struct ConnectionState {
     /// The results that the last received bytes completed and that say that a broadcast is not published, or may not be:
     /// the index of each among the replies in these bytes.
     pub(super) refused: VecDeque<u32>,
+    /// When the bytes that are handled came.
+    pub(super) now: Nanos,
     /// Frames to be sent besides requests, e.g. answers to pings.
     pub(super) asides: Vec<u8>,
     /// What was missing when this member sent a broadcast, and was given up because so many later ones were sent; not
@@ -102,6 +104,7 @@ impl ConnectionState {
             place: Place::Unknown,
             far: Box::default(),
             refused: VecDeque::new(),
+            now: 0,
             asides: Vec::new(),
             given_up: Vec::new(),
             held: Vec::new(),

@@ -11,10 +11,12 @@ use std::{
     },
 };
 
-/// Time after the send of a broadcast in which the load sees the close of connections that its result no longer counts.
+/// Time after a result in which the load sees the close of connections that it no longer counts.
 const SEEN: Nanos = 1_000_000_000;
-/// Maximum number of such results that are open. A further one is wrong at once.
-const MOST: usize = 1024;
+/// Results that come within this time are kept together, so that there are at most about a hundred such times.
+const TOGETHER: Nanos = 10_000_000;
+/// Maximum number of different [`Few::closed`] of a time. A further one is kept with the highest of them.
+const MOST: usize = 8;
 
 /// Such results to the members of this process that may still turn out to be right.
 #[derive(Debug, Default)]
@@ -24,30 +26,44 @@ pub(in crate::dialects::websocket) struct FewListeners {
     open: Mutex<Vec<Few>>,
 }
 
-/// A result that counts too few.
+/// Results that count too few.
 #[derive(Debug)]
 pub(in crate::dialects::websocket) struct Few {
-    /// Number of members whose connections the server must have closed, since the load began, if it is right.
+    /// Number of members whose connections the server must have closed, since the load began, if they are right.
     pub closed: u64,
-    /// When its broadcast was sent.
+    /// When the first one came.
     pub at: Nanos,
+    /// Number of these results.
+    pub results: u64,
+    /// The first one.
     pub exchange: Box<Exchange>,
 }
 
 impl FewListeners {
-    /// Adds a result.
-    ///
-    /// # Errors
-    /// Its exchange, if [`MOST`] are open.
+    /// Adds results.
     #[cold]
-    pub fn add(&self, few: Few) -> Result<(), Box<Exchange>> {
+    pub fn add(&self, few: Few) {
         let mut open = self.open();
-        if open.len() >= MOST {
-            return Err(few.exchange);
+        let mut of_time = 0;
+        let mut highest: Option<&mut Few> = None;
+        for other in open.iter_mut().filter(|other| other.at / TOGETHER == few.at / TOGETHER) {
+            of_time += 1;
+            if other.closed == few.closed {
+                other.results += few.results;
+                return;
+            }
+            if highest.as_ref().is_none_or(|highest| highest.closed < other.closed) {
+                highest = Some(other);
+            }
         }
-        open.push(few);
+        match highest {
+            Some(highest) if of_time >= MOST => {
+                highest.closed = highest.closed.max(few.closed);
+                highest.results += few.results;
+            }
+            _ => open.push(few),
+        }
         self.any.store(true, Relaxed);
-        Ok(())
     }
 
     #[inline]
@@ -57,15 +73,14 @@ impl FewListeners {
 
     /// Takes the results that are wrong at this time, if the server has closed so many connections of members.
     #[cold]
-    pub fn wrong(&self, now: Nanos, closed: u64) -> Vec<Exchange> {
+    pub fn wrong(&self, now: Nanos, closed: u64) -> Vec<Few> {
         let mut open = self.open();
         open.retain(|few| few.closed > closed);
-        let is_over = |few: &Few| now.saturating_sub(few.at) >= SEEN;
-        let (wrong, rest): (Vec<Few>, Vec<Few>) =
-            mem::take(&mut *open).into_iter().partition(is_over);
-        self.any.store(!rest.is_empty(), Relaxed);
+        let is_over = |few: &Few| now.saturating_sub(few.at) >= SEEN + TOGETHER;
+        let (wrong, rest) = mem::take(&mut *open).into_iter().partition(is_over);
         *open = rest;
-        wrong.into_iter().map(|few| *few.exchange).collect()
+        self.any.store(!open.is_empty(), Relaxed);
+        wrong
     }
 
     fn open(&self) -> MutexGuard<'_, Vec<Few>> {
@@ -77,23 +92,44 @@ impl FewListeners {
 mod tests {
     use super::*;
 
+    fn add(few: &FewListeners, closed: u64, at: Nanos) {
+        let (expected, [sent, received]) = (format!("{closed} at {at}"), Default::default());
+        let exchange = Box::new(Exchange { sent, expected, received, reply_index: 0 });
+        few.add(Few { closed, at, results: 1, exchange });
+    }
+
+    fn wrong(few: &FewListeners, now: Nanos, closed: u64) -> Vec<(String, u64)> {
+        let wrong = few.wrong(now, closed).into_iter();
+        wrong.map(|one| (one.exchange.expected, one.results)).collect()
+    }
+
     #[test]
     fn a_result_is_right_if_enough_connections_were_closed_in_time() {
         let few = FewListeners::default();
-        let add = |closed, at| {
-            let (expected, [sent, received]) = (format!("{closed} at {at}"), Default::default());
-            let exchange = Exchange { sent, expected, received, reply_index: 0 };
-            few.add(Few { closed, at, exchange: Box::new(exchange) })
-        };
-        let wrong = |now, closed| -> Vec<String> {
-            few.wrong(now, closed).into_iter().map(|one| one.expected).collect()
-        };
         assert!(!few.any());
-        (1..=3).for_each(|closed| assert_eq!(add(closed, 100), Ok(())));
-        assert_eq!((wrong(100 + SEEN - 1, 1), few.any()), (Vec::new(), true));
-        assert_eq!((wrong(100 + SEEN, 2), few.any()), (vec!["3 at 100".to_owned()], false));
-        (0..MOST).for_each(|_| assert_eq!(add(9, 0), Ok(())));
-        assert_eq!(add(9, 7).unwrap_err().expected, "9 at 7");
-        assert_eq!((wrong(Nanos::MAX, 8).len(), few.any()), (MOST, false));
+        (1..=3).for_each(|closed| add(&few, closed, 100));
+        add(&few, 3, 101);
+        let over = 100 + SEEN + TOGETHER;
+        assert_eq!((wrong(&few, over - 1, 1), few.any()), (Vec::new(), true));
+        let expected = vec![("3 at 100".to_owned(), 2)];
+        assert_eq!((wrong(&few, over, 2), few.any()), (expected, false));
+    }
+
+    /// A fast hub closes connections, one after the other, and the load sees that late.
+    #[test]
+    fn so_many_results_that_come_within_the_grace_are_kept_in_bounds() {
+        let few = FewListeners::default();
+        let each = || (0..SEEN).step_by(100_000);
+        each().for_each(|at| add(&few, 1 + at / 100_000, at));
+        let kept = few.open().len() as u64;
+        assert!(kept <= MOST as u64 * SEEN / TOGETHER, "{kept}");
+        assert_eq!(few.open().iter().map(|one| one.results).sum::<u64>(), each().count() as u64);
+        assert_eq!(wrong(&few, SEEN - 1, 0), [], "none is over");
+        let closed = SEEN / 100_000;
+        assert_eq!(
+            (wrong(&few, 2 * SEEN, closed), few.any()),
+            (Vec::new(), false),
+            "all are right"
+        );
     }
 }

@@ -547,11 +547,13 @@ impl Roster {
     }
 
     /// The number of members whose connections the server must have closed since the load began, so that it may report
-    /// so few listeners of a broadcast; `None` if it may in any case ([`Roster::listeners`]).
+    /// so few listeners of a broadcast, with `elsewhere` members on other machines; `None` if it may in any case
+    /// ([`Roster::listeners`]).
     #[cold]
-    pub fn closed_for(&self, number: u64, listeners: u64) -> Option<u64> {
+    pub fn closed_for(&self, number: u64, listeners: u64, elsewhere: u64) -> Option<u64> {
         let _lock = self.lock();
-        let lacking = self.listeners(number).start().saturating_sub(listeners);
+        let least = self.listeners(number).start().saturating_add(elsewhere);
+        let lacking = least.saturating_sub(listeners);
         (lacking > 0).then(|| self.head(Head::Lost).load(Relaxed) + lacking)
     }
 

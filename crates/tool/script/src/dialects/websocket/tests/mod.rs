@@ -19,7 +19,7 @@ use regatta_proto::{
     http1::{Date, server},
     websocket::{Decoder, Event, Frame, Role, handshake::Opening},
 };
-use regatta_record::{Exchange, WrongDeliveries};
+use regatta_record::{Exchange, Machines, WrongDeliveries};
 use std::{iter, ops::Range, sync::atomic::AtomicU64};
 
 const ALL: [WebSocketAsks; 5] = [
@@ -197,8 +197,7 @@ fn said(adapter: Option<Adapter>, own: &str, joins: &str) -> [Vec<String>; 3] {
 
 /// Runs the whole conversation of a single member; `cuts` has an entry for each of its three steps.
 fn converse(asks: WebSocketAsks, cuts: &[Cuts; 3]) {
-    let place = Destination { host: "h", path: None, closes: false, timeout: None };
-    let order = CompileOptions { seed: 1, pipeline: 1, place, ..CompileOptions::default() };
+    let order = options(Pushes::default());
     let Ok(Speech::Own(hub)) = asks.compile(&order) else { panic!("a hub is a dialect") };
     let adapter = match asks {
         WebSocketAsks::Through(adapter) => Some(adapter),
@@ -304,8 +303,7 @@ proptest! {
 #[test]
 fn a_silent_phoenix_member_sends_heartbeats_although_nothing_arrives() {
     const SECOND: u64 = 1_000_000_000;
-    let place = Destination { host: "h", path: None, closes: false, timeout: None };
-    let order = CompileOptions { seed: 1, pipeline: 1, place, ..CompileOptions::default() };
+    let order = options(Pushes::default());
     let asks = WebSocketAsks::Through(Adapter::Phoenix);
     let Ok(Speech::Own(hub)) = asks.compile(&order) else { panic!("a hub is a dialect") };
     assert!(hub.keeps_alive());
@@ -334,8 +332,7 @@ fn a_silent_phoenix_member_sends_heartbeats_although_nothing_arrives() {
 
 #[test]
 fn a_message_in_a_frame_of_the_other_type_is_wrong() {
-    let place = Destination { host: "h", path: None, closes: false, timeout: None };
-    let order = CompileOptions { seed: 1, pipeline: 1, place, ..CompileOptions::default() };
+    let order = options(Pushes::default());
     let expected_instead_of = |frame: Frame<'_>, asks: WebSocketAsks| {
         let Ok(Speech::Own(hub)) = asks.compile(&order) else { panic!("a hub is a dialect") };
         let mut member = Member::new(&hub);
@@ -351,6 +348,11 @@ fn a_message_in_a_frame_of_the_other_type_is_wrong() {
     let nats = WebSocketAsks::Through(Adapter::Nats);
     let expected = expected_instead_of(Frame::text(b"PONG\r\n"), nats);
     assert_eq!(expected, "a binary message, not a text one");
+}
+
+fn options(pushes: Pushes<'_>) -> CompileOptions<'_> {
+    let place = Destination { host: "h", path: None, closes: false, timeout: None };
+    CompileOptions { seed: 1, pipeline: 1, place, pushes, ..CompileOptions::default() }
 }
 
 /// Members of a hub that may announce losses, and the broadcasts that they send.
@@ -370,11 +372,11 @@ impl Room {
 
     /// The members with these numbers, in one of several processes that share a roster.
     fn of(numbers: Range<u32>, pushes: Pushes<'_>, shared: Option<&'static [AtomicU64]>) -> Room {
-        let place = Destination { host: "h", path: None, closes: false, timeout: None };
-        let usual =
-            CompileOptions { seed: 1, pipeline: 1, place, pushes, ..CompileOptions::default() };
-        let order = CompileOptions { shared, ..usual };
-        let Ok(Speech::Own(hub)) = WebSocketAsks::Broadcast.compile(&order) else {
+        Room::compiled(numbers, &CompileOptions { shared, ..options(pushes) })
+    }
+
+    fn compiled(numbers: Range<u32>, order: &CompileOptions<'_>) -> Room {
+        let Ok(Speech::Own(hub)) = WebSocketAsks::Broadcast.compile(order) else {
             panic!("a hub is a dialect")
         };
         let talk = |number| {
@@ -757,38 +759,73 @@ fn what_a_member_is_not_owed_while_it_is_away_is_counted() {
     assert_eq!((absent(&room), room.hub.wrong.counted().total()), (5, 0));
 }
 
+/// A member sends a broadcast, and gets it and a result with so many listeners.
+fn result(
+    Room { hub, talks }: &mut Room,
+    [sent_at, now]: [Nanos; 2],
+    listeners: u64,
+    heard: &mut Tolerant,
+) {
+    let talk = &mut talks[0];
+    talk.echoes = 1;
+    hub.asked(talk, 1, sent_at);
+    let Some(Request::Broadcast(payload)) = talk.asked.back().copied() else {
+        panic!("it is a member");
+    };
+    hub.take_copy(talk, payload, b"", heard).unwrap();
+    let result = frames(None, &[Message::Result(payload, Some(listeners)).text()], &[]);
+    let mut cursor = Cursor::new(hub.script(), 0);
+    hub.receive(At { cursor: &mut cursor, talk, desk: &mut () }, &result, now, heard).unwrap();
+}
+
+/// Longer than the load may take to see the close of a connection.
+const LATER: Nanos = 1_500_000_000;
+
 /// A hub no longer counts a connection that it has closed, and the load may get the result before it sees the close.
 #[test]
 fn a_result_may_count_one_listener_fewer_for_each_connection_that_the_server_has_closed() {
-    const LATER: Nanos = 1_500_000_000;
     for closes in [true, false] {
         let mut room = Room::with(3, Pushes { tolerates: true, ..Pushes::default() });
         let mut heard = Tolerant::default();
-        let mut round = |room: &mut Room, at, listeners| {
-            let (hub, talk) = (&room.hub, &mut room.talks[0]);
-            talk.echoes = 1;
-            hub.asked(talk, 1, at);
-            let Some(Request::Broadcast(payload)) = talk.asked.back().copied() else {
-                panic!("it is a member");
-            };
-            hub.take_copy(talk, payload, b"", &mut heard).unwrap();
-            let result = frames(None, &[Message::Result(payload, Some(listeners)).text()], &[]);
-            let mut cursor = Cursor::new(hub.script(), 0);
-            let at = At { cursor: &mut cursor, talk, desk: &mut () };
-            hub.receive(at, &result, 0, &mut heard).unwrap();
-            heard.wrong.len()
-        };
-        assert_eq!(round(&mut room, 0, 2), 0, "one may be closed");
+        // They come together, after a pause of the load.
+        result(&mut room, [0, LATER], 2, &mut heard);
+        result(&mut room, [LATER, LATER], 2, &mut heard);
+        assert_eq!(heard.wrong.len(), 0, "one may be closed");
         if closes {
             room.hub.undelivered(&mut room.talks[2], &mut ());
         }
-        let wrong = round(&mut room, LATER, 2);
-        assert_eq!(wrong, usize::from(!closes), "of the first one");
+        result(&mut room, [LATER, 2 * LATER], 2, &mut heard);
+        assert_eq!(heard.wrong.len(), if closes { 0 } else { 2 }, "the first ones");
         let mut missing = Vec::new();
         room.hub.missing(&mut (), &mut |_, exchange| missing.push(exchange.expected));
         let few = missing.iter().filter(|one| one.starts_with("a listenerCount from 3")).count();
-        assert_eq!(few, usize::from(!closes), "of the second one: {missing:?}");
+        assert_eq!(few, usize::from(!closes), "the last one: {missing:?}");
         let no_results = room.hub.broadcasts().unwrap().no_results;
-        assert_eq!(no_results, if closes { 0 } else { 2 }, "they were taken for right ones");
+        assert_eq!(no_results, if closes { 0 } else { 3 }, "they were taken for right ones");
+    }
+}
+
+#[test]
+fn a_close_that_the_load_sees_later_is_no_lack_of_members_on_other_machines() {
+    let machines = Machines {
+        own: 0,
+        of_thread: vec![0, 0, 1],
+        members: vec![2, 3],
+        ahead_ns: vec![0, 0],
+        shift_ns: 0,
+        key: 7,
+    };
+    for closes in [true, false] {
+        let order = CompileOptions { machines: Some(&machines), ..options(Pushes::default()) };
+        let mut room = Room::compiled(0..2, &order);
+        let short_by = |room: &Room| room.hub.across().unwrap().short_by;
+        let mut heard = Tolerant::default();
+        result(&mut room, [0, 0], 4, &mut heard);
+        assert_eq!(short_by(&room), 0);
+        if closes {
+            room.hub.undelivered(&mut room.talks[1], &mut ());
+        }
+        result(&mut room, [LATER, LATER], if closes { 4 } else { 5 }, &mut heard);
+        assert_eq!((short_by(&room), heard.wrong.len()), (u64::from(!closes), 0));
     }
 }
