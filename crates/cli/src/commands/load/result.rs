@@ -86,7 +86,8 @@ pub fn result(
         settling: None,
         verified: tally.verified,
         announced: tally.announced,
-        wrong_deliveries: tally.wrong_deliveries,
+        // Agents do not know what is missing of the broadcasts of other machines.
+        wrong_deliveries: tally.wrong_deliveries.filter(|_| on_agents.is_none()),
         absent: tally.broadcasts.map_or(0, |counts| counts.absent),
         thresholds: Vec::new(),
         stages: stages::results(plan, tally, server),

@@ -221,7 +221,7 @@ mod tests {
         let errors = Errors { wrong_reply: 7, timeout: 3, connect: 500, ..Errors::default() };
         let exchange =
             Exchange { sent: "".into(), expected: "".into(), received: "".into(), reply_index: 0 };
-        let replies = LoadFaults { errors, first_wrong: Some(&exchange), server_died: false };
+        let replies = LoadFaults { errors, first_wrong: Some(&exchange), ..LoadFaults::default() };
         let kind = |replies, tolerates| of_replies(None, None, replies, tolerates).kind();
         // 10 of 1,010.
         assert_eq!(kind(replies, Some(0.01)), Kind::ServerNotObserved);

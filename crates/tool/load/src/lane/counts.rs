@@ -264,6 +264,7 @@ fn only_errors(counted: &mut Counted) -> Counted {
         causes: mem::take(&mut counted.causes),
         first_unfinished: counted.first_unfinished.take(),
         replies: counted.replies,
+        wrong_deliveries: counted.wrong_deliveries,
         broadcasts: counted.broadcasts,
         connections_opened: counted.connections_opened,
         in_flight_limit: counted.in_flight_limit,

@@ -75,6 +75,7 @@ fn cpus(plan: &Plan) -> u32 {
 fn replies(tally: &Tally) -> LoadFaults<'_> {
     LoadFaults {
         errors: tally.errors,
+        missing_deliveries: tally.wrong_deliveries.map_or(0, |wrong| wrong.missing),
         first_wrong: tally.first_wrong.as_ref(),
         server_died: tally.server_died,
     }

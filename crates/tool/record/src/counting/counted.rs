@@ -69,7 +69,7 @@ pub struct Counted {
     /// What the server announced as lost. Absent: the load does not permit that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub announced: Option<AnnouncedLosses>,
-    /// Wrong deliveries, by kind. Absent: nothing is delivered, or that is compared by the leader.
+    /// Wrong deliveries, by kind, without those from other machines. Absent: nothing is delivered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wrong_deliveries: Option<WrongDeliveries>,
     /// What else is counted of broadcasts. Absent: there are none.

@@ -168,7 +168,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
 
     /// The pushed messages that the server owed on a connection that is lost. If the load was cut short, it has
     /// not waited for them.
-    fn undelivered(&mut self, slot: u32) -> u64 {
+    pub(super) fn undelivered(&mut self, slot: u32) -> u64 {
         if !const { D::PUSHES } || self.shared.is_cut_short() {
             return 0;
         }

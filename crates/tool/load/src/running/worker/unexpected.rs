@@ -81,10 +81,12 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         self.lost(slot, Loss::Wrong);
     }
 
-    /// Counts a wrong reply, and ends the run if none is tolerated. Closes the connection.
+    /// Counts a wrong reply, with what the server owed on its connection, and ends the run if none is tolerated. Closes
+    /// the connection.
     #[cold]
     pub(super) fn wrong(&mut self, slot: u32, exchange: Exchange) {
-        self.count.errors.wrong_reply += 1;
+        let undelivered = self.undelivered(slot);
+        self.count.errors.wrong_reply += 1 + undelivered;
         match self.plan.tolerates {
             None => self.shared.disqualify(exchange),
             Some(_) => self.shared.saw_wrong(exchange),

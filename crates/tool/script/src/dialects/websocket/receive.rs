@@ -795,9 +795,9 @@ impl Dialect for Hub {
         self.terms.may_be_lost.then(|| self.losses.counted())
     }
 
-    /// Not with members on other machines: the leader compares their counts.
+    /// Without what members on other machines sent: the leader compares their counts.
     fn wrong_deliveries(&self) -> Option<WrongDeliveries> {
-        (self.terms.broadcasts && self.afar.is_none()).then(|| self.wrong.counted())
+        self.terms.broadcasts.then(|| self.wrong.counted())
     }
 
     fn broadcasts(&self) -> Option<BroadcastCounts> {
