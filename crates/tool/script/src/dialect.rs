@@ -303,7 +303,8 @@ pub trait Dialect: Sync {
 
     /// The load lost this connection through the server: it was closed or reset, timed out, or cannot be
     /// parsed further. Returns the number of unsolicited messages that the server owed on it until now. They
-    /// are missing, and no longer owed; `heard` gets them, too. [`Dialect::renew`] follows.
+    /// are missing, and no longer owed; `heard` gets them, too. [`Dialect::renew`] follows. Not called if the
+    /// connection was never established.
     fn undelivered(&self, talk: &mut Self::ConnectionState, heard: &mut impl Heard) -> u64 {
         let _ = (talk, heard);
         0

@@ -52,7 +52,7 @@ pub fn result(
         errors: tally.errors,
         statuses: tally.statuses.clone(),
         tolerated: args.tolerated(),
-        failed: tally.failed_share(tally.errors.failed()).share,
+        failed: tally.failed_share(tally.errors.failed(), 0).share,
         causes: tally.causes.clone(),
         duration_s,
         rate_per_s: if duration_s > 0.0 { tally.requests as f64 / duration_s } else { 0.0 },
@@ -166,7 +166,8 @@ fn thresholds(
         streams: streams(tally, result.duration_s),
         rate_per_s: result.rate_per_s,
         errors,
-        error_share: (errors + tally.replies > 0).then(|| tally.failed_share(errors).share),
+        error_share: (errors + tally.replies > 0)
+            .then(|| tally.failed_share(errors, tally.errors.connect).share),
         requests: tally.right_replies() + errors.saturating_sub(wrong.total()),
         refused: tally.announced.map_or(0, AnnouncedLosses::refused),
         cost_ns: result.server_cpu_ns_per_request,

@@ -38,7 +38,7 @@ pub(crate) fn single<'a>(plan: &Plan, tally: &'a Tally) -> SingleLoad<'a> {
         window_ns: tally.window_ns,
         replies: replies(tally),
         answered: tally.replies,
-        tolerates: plan.tolerates.map(|most| (tally.failed_share(tally.errors.failed()), most)),
+        tolerates: plan.tolerates.map(|most| (tally.failed_share(tally.errors.failed(), 0), most)),
         latencies: &tally.histogram,
         limited: Limited {
             latencies: further.map_or(&tally.histogram, |one| &one.histogram),

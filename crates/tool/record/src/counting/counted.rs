@@ -212,16 +212,23 @@ impl Counted {
     /// Number of right replies in the whole run, of a hub only those that are results of broadcasts: each member has a
     /// reply when it joins, and many members that listen would hide that broadcasts fail.
     pub fn right_replies(&self) -> u64 {
-        self.replies.saturating_sub(self.broadcasts.map_or(0, |counts| counts.no_results))
+        let BroadcastCounts { joins, wrong_results, .. } = self.broadcasts.unwrap_or_default();
+        self.replies.saturating_sub(joins + wrong_results)
     }
 
-    /// The share of the requests that failed, if there were so many errors, wrong deliveries included; or the share of
-    /// the deliveries that are wrong, in those that were owed, if that is more. A hub has many deliveries for each
-    /// request, so neither may hide the other.
-    pub fn failed_share(&self, errors: u64) -> FailedShare {
+    /// The share of the requests that failed, if there were so many errors, wrong deliveries and `refused` connections
+    /// included; or the share of the deliveries that are wrong, in those that were owed, if that is more. A hub has many
+    /// deliveries for each request, so neither may hide the other. Nor may members that join hide that broadcasts fail:
+    /// they are requests beside the broadcasts, and the share of those without them counts if it is more.
+    pub fn failed_share(&self, errors: u64, refused: u64) -> FailedShare {
         let wrong = self.wrong_deliveries.unwrap_or_default();
-        let failed = errors.saturating_sub(wrong.total());
-        let requests = failed as f64 / (failed + self.right_replies()).max(1) as f64;
+        let BroadcastCounts { joins, failed_joins, .. } = self.broadcasts.unwrap_or_default();
+        let of = |failed: u64, right: u64| failed as f64 / (failed + right).max(1) as f64;
+        let (failed, right) = (errors.saturating_sub(wrong.total()), self.right_replies());
+        let of_broadcasts = self
+            .broadcasts
+            .map_or(0.0, |_| of(failed.saturating_sub(failed_joins + refused), right));
+        let requests = of(failed, right + joins).max(of_broadcasts);
         let owed = self.whole_run_of(&Operation::DELIVERIES) + wrong.missing;
         let deliveries = (wrong.total() as f64 / owed.max(1) as f64).min(1.0);
         match deliveries > requests {
@@ -432,20 +439,31 @@ mod tests {
         counted.replies = 1_000;
         counted.operations[0].whole_run = delivered;
         counted.wrong_deliveries = Some(wrong);
-        counted.failed_share(errors)
+        counted.failed_share(errors, 0)
     }
 
     /// 10 broadcasts to 1,000 members, of which most listen, and some join again.
     #[test]
-    fn members_that_join_and_results_that_are_wrong_are_no_right_replies() {
-        for (wrong, members, share) in [(0, 1_000, 0.0), (1, 1_000, 0.1), (10, 5_000, 1.0)] {
+    fn neither_broadcasts_nor_joins_hide_those_that_fail() {
+        for (wrong_results, lost, failed_joins, refused, joins, share) in [
+            (0, 0, 0, 0, 1_000, 0.0),
+            (1, 0, 0, 0, 1_000, 0.1),
+            (10, 0, 0, 0, 5_000, 1.0),
+            (0, 30, 0, 0, 1_000, 0.75),
+            // Members that fail to join are requests among all.
+            (0, 0, 2, 0, 988, 0.002),
+            (0, 0, 0, 5, 985, 0.005),
+            (0, 0, 10, 0, 0, 0.5),
+        ] {
             let mut counted = Counted::nothing(Histogram::new(3).unwrap(), 1, &[]);
-            counted.replies = members + 10;
+            counted.replies = joins + 10;
             counted.wrong_deliveries = Some(WrongDeliveries::default());
-            counted.broadcasts =
-                Some(BroadcastCounts { no_results: members + wrong, ..BroadcastCounts::default() });
-            assert_eq!(counted.right_replies(), 10 - wrong);
-            assert_eq!(counted.failed_share(wrong), FailedShare { share, of: "requests" });
+            let of_joins = BroadcastCounts { joins, failed_joins, ..BroadcastCounts::default() };
+            counted.broadcasts = Some(BroadcastCounts { wrong_results, ..of_joins });
+            assert_eq!(counted.right_replies(), 10 - wrong_results);
+            let errors = wrong_results + lost + failed_joins + refused;
+            let failed = counted.failed_share(errors, refused);
+            assert_eq!(failed, FailedShare { share, of: "requests" }, "{counted:?}");
         }
     }
 

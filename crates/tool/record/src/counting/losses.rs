@@ -75,13 +75,17 @@ pub fn are_many_lost(lost: u64, rest: u64) -> bool {
     lost.saturating_mul(1_000) > lost.saturating_add(rest)
 }
 
-/// What else is counted of the broadcasts of a hub, in the whole run. It is no error.
+/// What else is counted of the broadcasts and the members of a hub, in the whole run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BroadcastCounts {
-    /// Replies among [`crate::Counted::replies`] that are no right results of broadcasts: those with which members
-    /// joined, and results that were wrong although the load continued after them.
-    pub no_results: u64,
+    /// Replies among [`crate::Counted::replies`] with which members joined.
+    pub joins: u64,
+    /// Connections that were lost, or got a wrong message, before that reply. Each is one of the errors.
+    pub failed_joins: u64,
+    /// Results among [`crate::Counted::replies`] that were wrong, although the load continued after them. Each is one of
+    /// the errors.
+    pub wrong_results: u64,
     /// Deliveries that nobody was owed, because the connection of a member was lost and it had not joined again. They
     /// are in no other count.
     pub absent: u64,
@@ -90,7 +94,9 @@ pub struct BroadcastCounts {
 impl BroadcastCounts {
     /// Adds what another process counted.
     pub fn add(&mut self, other: BroadcastCounts) {
-        self.no_results += other.no_results;
-        self.absent += other.absent;
+        self.joins += other.joins;
+        self.failed_joins += other.failed_joins;
+        self.wrong_results += other.wrong_results;
+        self.absent = self.absent.saturating_add(other.absent);
     }
 }

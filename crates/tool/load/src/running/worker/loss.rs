@@ -169,10 +169,12 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
     /// The pushed messages that the server owed on a connection that is lost. If the load was cut short, it has
     /// not waited for them.
     pub(super) fn undelivered(&mut self, slot: u32) -> u64 {
-        if !const { D::PUSHES } || self.shared.is_cut_short() {
+        let connection = &mut self.connections[slot as usize];
+        let is_open = connection.state != State::Connecting;
+        if !const { D::PUSHES } || !is_open || self.shared.is_cut_short() {
             return 0;
         }
-        let talk = &mut self.connections[slot as usize].talk;
-        self.dialect.undelivered(talk, &mut self.count.operations.listen(self.now))
+        let heard = &mut self.count.operations.listen(self.now);
+        self.dialect.undelivered(&mut connection.talk, heard)
     }
 }

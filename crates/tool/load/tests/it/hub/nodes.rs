@@ -252,10 +252,21 @@ fn results_that_come_first_are_hidden_among_no_deliveries_and_no_members() {
     assert!(count(&tally, "deliveries") >= results * MANY as u64, "{:?}", tally.operations);
     // None is right, although the load took each for the reply to its request.
     assert_eq!(tally.right_replies(), 0);
-    let failed = tally.failed_share(tally.errors.failed());
+    let failed = tally.failed_share(tally.errors.failed(), 0);
     assert_eq!(failed, FailedShare { share: 1.0, of: "requests" });
     let wrong = tally.first_wrong.clone().expect("it is counted");
     assert!(wrong.expected.contains("own copy of the broadcast before its result"), "{wrong:?}");
+}
+
+#[test]
+fn with_a_connection_for_each_request_members_only_join() {
+    let server = serve(Own, Fault::None, 1);
+    let plan = broadcasts(server.address, workload("hub"));
+    let tally = run(&Plan { drive: Drive::Churn, tolerates: Some(0.01), ..plan }).unwrap();
+    assert_undisturbed(&tally);
+    assert!(tally.replies >= 400, "{}", tally.replies);
+    let share = 1.0 / (1.0 + tally.replies as f64);
+    assert_eq!(tally.failed_share(1, 0), FailedShare { share, of: "requests" });
 }
 
 /// Two members send, and the others listen. One of these gets nothing from some broadcast on.
@@ -279,7 +290,7 @@ fn each_delivery_that_is_missing_is_an_error() {
         assert_eq!((counted.total(), tally.errors.wrong_reply), (missing, missing));
         assert_eq!(tally.errors.total(), missing, "{:?}", tally.errors);
         assert!(tally.first_wrong.is_some());
-        let failed = tally.failed_share(tally.errors.failed());
+        let failed = tally.failed_share(tally.errors.failed(), 0);
         assert_eq!((failed.share, failed.of), (missing as f64 / owed as f64, "deliveries"));
         // One of each broadcast, which has no delivery to the last member then. One may be sent after the window.
         let [deliveries, last] = &tally.operations[..] else { panic!("{:?}", tally.operations) };

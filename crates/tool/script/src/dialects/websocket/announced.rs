@@ -75,16 +75,21 @@ impl WrongCounts {
 /// What else is counted for the members of this process: see [`BroadcastCounts`].
 #[derive(Debug, Default)]
 pub(super) struct OtherCounts {
-    pub no_results: AtomicU64,
+    pub joins: AtomicU64,
+    pub failed_joins: AtomicU64,
+    pub wrong_results: AtomicU64,
     pub absent: AtomicU64,
 }
 
 impl OtherCounts {
     /// The counts so far.
     pub fn counted(&self) -> BroadcastCounts {
+        let of = |count: &AtomicU64| count.load(Relaxed);
         BroadcastCounts {
-            no_results: self.no_results.load(Relaxed),
-            absent: self.absent.load(Relaxed),
+            joins: of(&self.joins),
+            failed_joins: of(&self.failed_joins),
+            wrong_results: of(&self.wrong_results),
+            absent: of(&self.absent),
         }
     }
 }

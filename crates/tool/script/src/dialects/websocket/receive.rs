@@ -74,7 +74,8 @@ impl Hub {
             (hosts.iter().map(|host| (*host).to_owned()).collect(), path.to_owned());
         let is_stream = terms.adapter.is_some_and(Adapter::is_stream);
         let first = if is_stream { frames::BINARY } else { frames::TEXT };
-        let roster = Roster::new(order.shared);
+        let mut roster = Roster::new(order.shared);
+        roster.may_be_lost = terms.may_be_lost;
         let afar = order.machines.map(Afar::new);
         let (losses, wrong, others, few) = Default::default();
         Hub {
@@ -303,7 +304,7 @@ impl Hub {
         heard: &mut impl Heard,
     ) -> Result<(), Box<Exchange>> {
         heard.wrong(exchange, results)?;
-        self.others.no_results.fetch_add(results, Relaxed);
+        self.others.wrong_results.fetch_add(results, Relaxed);
         Ok(())
     }
 
@@ -391,10 +392,24 @@ impl Hub {
         if self.terms.may_be_lost
             && let Message::Result(payload, _) = reply
         {
-            self.roster.publish(payload.id);
+            self.is_published(talk, payload.id, heard)?;
         }
         self.answered(talk);
         Ok(())
+    }
+
+    /// A result says that a broadcast is published. What members lack whose connections were lost before is missing.
+    pub(super) fn is_published(
+        &self,
+        talk: &ConnectionState,
+        id: u64,
+        heard: &mut impl Heard,
+    ) -> Result<(), Box<Exchange>> {
+        let Some(missing) = self.roster.publish(id) else { return Ok(()) };
+        let received = "no copy for some of them, because the server had closed their connections";
+        let expected = format!("a copy for each of {} members", missing.sent.members);
+        let deliveries = self.are_missing([missing], heard);
+        heard.wrong(self.terms.wrong(talk, &expected, received.as_bytes()), deliveries)
     }
 
     /// Checks how many listeners a result counts.
@@ -410,17 +425,17 @@ impl Hub {
         let own = self.roster.listeners(payload.id).into_inner();
         let [least, most] = [own.0, own.1].map(|own| own.saturating_add(elsewhere));
         if listeners < least || listeners > most {
-            let expected = format!("a listenerCount from {least} to {most}");
-            let exchange = self.terms.wrong(talk, &expected, text);
+            let exchange = || {
+                let expected = format!("a listenerCount from {least} to {most}");
+                self.terms.wrong(talk, &expected, text)
+            };
             match (self.roster.closed_for(payload.id, listeners, elsewhere), &self.afar) {
-                (Some(closed), _) => {
-                    self.few.add(Few { closed, at: talk.now, results: 1, exchange });
-                }
+                (Some(closed), _) => self.few.add(closed, talk.now, exchange),
                 // A connection was closed meanwhile.
                 (None, _) if listeners <= most => {}
                 // How many connections there are on other machines is only known to the leader.
                 (None, Some(afar)) => afar.counts_more(listeners - most),
-                (None, None) => return Err(exchange),
+                (None, None) => self.wrong_result(exchange(), 1, heard)?,
             }
         }
         if self.few.any() {
@@ -457,7 +472,7 @@ impl Hub {
         if let Some(Request::Echo(_)) = talk.asked.pop_front()
             && self.terms.broadcasts
         {
-            self.others.no_results.fetch_add(1, Relaxed);
+            self.others.joins.fetch_add(1, Relaxed);
         }
         talk.answered += 1;
         if talk.standing == Standing::New
@@ -640,6 +655,9 @@ impl Dialect for Hub {
         if talk.goes_away(&self.roster) {
             self.afar.iter().for_each(Afar::goes_away);
         }
+        if talk.standing == Standing::New && self.terms.broadcasts {
+            self.others.failed_joins.fetch_add(1, Relaxed);
+        }
         let given_up = mem::take(&mut talk.given_up);
         let missing = talk.stops_reading(&self.roster).into_iter();
         self.are_missing(
@@ -768,7 +786,7 @@ impl Dialect for Hub {
 
     fn missing(&self, heard: &mut impl Heard, wrong: &mut dyn FnMut(u64, Exchange)) {
         let _ = self.wrong_few(Nanos::MAX, |results, exchange| {
-            self.others.no_results.fetch_add(results, Relaxed);
+            self.others.wrong_results.fetch_add(results, Relaxed);
             wrong(results, *exchange);
             Ok(())
         });
@@ -787,8 +805,11 @@ impl Dialect for Hub {
         wrong(self.are_missing(all, heard), exchange);
     }
 
+    /// Also waits for closes of connections that results no longer count. Of members on other machines it does not know
+    /// whether there are some.
     fn owes(&self) -> bool {
-        self.roster.owes()
+        let lacks_closes = || self.afar.is_none() && self.few.lack(self.roster.closed());
+        self.roster.owes() || lacks_closes()
     }
 
     fn announced(&self) -> Option<AnnouncedLosses> {
@@ -803,7 +824,8 @@ impl Dialect for Hub {
     fn broadcasts(&self) -> Option<BroadcastCounts> {
         let afar = self.afar.as_ref().map_or(0, Afar::absent);
         let counted = self.terms.broadcasts.then(|| self.others.counted());
-        counted.map(|counts| BroadcastCounts { absent: counts.absent + afar, ..counts })
+        counted
+            .map(|counts| BroadcastCounts { absent: counts.absent.saturating_add(afar), ..counts })
     }
 
     fn across(&self) -> Option<AcrossSeen> {

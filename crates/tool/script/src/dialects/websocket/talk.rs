@@ -148,6 +148,9 @@ impl ConnectionState {
     /// The server has lost its connection. Returns whether it was a member.
     pub(super) fn goes_away(&mut self, roster: &Roster) -> bool {
         let was_member = self.standing == Standing::Member;
+        if self.standing == Standing::Leaving {
+            roster.lose_leaver();
+        }
         if was_member {
             self.standing = Standing::Leaving;
             self.inbox.leaves(roster.lose());

@@ -3,12 +3,9 @@
 
 use crate::time::Nanos;
 use regatta_record::Exchange;
-use std::{
-    mem,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
+use std::sync::{
+    Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicBool, Ordering::Relaxed},
 };
 
 /// Time after a result in which the load sees the close of connections that it no longer counts.
@@ -40,28 +37,22 @@ pub(in crate::dialects::websocket) struct Few {
 }
 
 impl FewListeners {
-    /// Adds results.
+    /// Adds a result that came at this time, and is right if the server must have closed so many connections.
     #[cold]
-    pub fn add(&self, few: Few) {
+    pub fn add(&self, closed: u64, at: Nanos, exchange: impl FnOnce() -> Box<Exchange>) {
         let mut open = self.open();
-        let mut of_time = 0;
-        let mut highest: Option<&mut Few> = None;
-        for other in open.iter_mut().filter(|other| other.at / TOGETHER == few.at / TOGETHER) {
-            of_time += 1;
-            if other.closed == few.closed {
-                other.results += few.results;
-                return;
+        let of_time = || open.iter().filter(|few| few.at / TOGETHER == at / TOGETHER);
+        let highest = of_time().map(|few| few.closed).max();
+        // If there are too many, it is kept with the highest one.
+        let like = if of_time().count() < MOST { Some(closed) } else { highest };
+        let is_like =
+            |few: &&mut Few| few.at / TOGETHER == at / TOGETHER && Some(few.closed) == like;
+        match open.iter_mut().find(is_like) {
+            Some(few) => {
+                few.closed = few.closed.max(closed);
+                few.results += 1;
             }
-            if highest.as_ref().is_none_or(|highest| highest.closed < other.closed) {
-                highest = Some(other);
-            }
-        }
-        match highest {
-            Some(highest) if of_time >= MOST => {
-                highest.closed = highest.closed.max(few.closed);
-                highest.results += few.results;
-            }
-            _ => open.push(few),
+            None => open.push(Few { closed, at, results: 1, exchange: exchange() }),
         }
         self.any.store(true, Relaxed);
     }
@@ -76,11 +67,16 @@ impl FewListeners {
     pub fn wrong(&self, now: Nanos, closed: u64) -> Vec<Few> {
         let mut open = self.open();
         open.retain(|few| few.closed > closed);
-        let is_over = |few: &Few| now.saturating_sub(few.at) >= SEEN + TOGETHER;
-        let (wrong, rest) = mem::take(&mut *open).into_iter().partition(is_over);
-        *open = rest;
+        let is_over = |few: &mut Few| now.saturating_sub(few.at) >= SEEN + TOGETHER;
+        let wrong = open.extract_if(.., is_over).collect();
         self.any.store(!open.is_empty(), Relaxed);
         wrong
+    }
+
+    /// Whether some are right only if the server has closed more connections of members.
+    #[inline]
+    pub fn lack(&self, closed: u64) -> bool {
+        self.any() && self.open().iter().any(|few| few.closed > closed)
     }
 
     fn open(&self) -> MutexGuard<'_, Vec<Few>> {
@@ -94,8 +90,8 @@ mod tests {
 
     fn add(few: &FewListeners, closed: u64, at: Nanos) {
         let (expected, [sent, received]) = (format!("{closed} at {at}"), Default::default());
-        let exchange = Box::new(Exchange { sent, expected, received, reply_index: 0 });
-        few.add(Few { closed, at, results: 1, exchange });
+        let exchange = Exchange { sent, expected, received, reply_index: 0 };
+        few.add(closed, at, || Box::new(exchange));
     }
 
     fn wrong(few: &FewListeners, now: Nanos, closed: u64) -> Vec<(String, u64)> {
@@ -111,6 +107,7 @@ mod tests {
         add(&few, 3, 101);
         let over = 100 + SEEN + TOGETHER;
         assert_eq!((wrong(&few, over - 1, 1), few.any()), (Vec::new(), true));
+        assert_eq!([2, 3].map(|closed| few.lack(closed)), [true, false]);
         let expected = vec![("3 at 100".to_owned(), 2)];
         assert_eq!((wrong(&few, over, 2), few.any()), (expected, false));
     }

@@ -48,7 +48,7 @@ enum Head {
     Owed,
     /// Number of connections that were members until the server closed them, and are none again.
     Away,
-    /// Number of members whose connections the server has closed so far. Changed under the lock.
+    /// Number of members whose connections the server has closed so far.
     Lost,
     /// Number of connections opened so far, members or not.
     Opened = BROADCAST as isize,
@@ -154,7 +154,11 @@ pub(super) enum Delivered {
 
 /// The state of all broadcasts.
 #[derive(Debug)]
-pub(super) struct Roster(Words);
+pub(super) struct Roster {
+    words: Words,
+    /// Whether results may say that a broadcast is not published, or may not be.
+    pub may_be_lost: bool,
+}
 
 #[derive(Debug)]
 enum Words {
@@ -213,18 +217,19 @@ impl Drop for Lock<'_> {
 impl Roster {
     /// Creates a roster in its own words, or in `shared` ones: [`WORDS`] words, initially zero.
     pub fn new(shared: Option<&'static [AtomicU64]>) -> Roster {
-        Roster(match shared {
+        let words = match shared {
             Some(words) => {
                 assert!(words.len() >= WORDS, "{} words are too few", words.len());
                 Words::Shared(words)
             }
             None => Words::Own((0..WORDS).map(|_| AtomicU64::new(0)).collect()),
-        })
+        };
+        Roster { words, may_be_lost: false }
     }
 
     #[inline]
     fn words(&self) -> &[AtomicU64] {
-        match &self.0 {
+        match &self.words {
             Words::Own(words) => words,
             Words::Shared(words) => words,
         }
@@ -288,7 +293,12 @@ impl Roster {
         self.head(Head::Next).load(Relaxed)
     }
 
-    /// Counts such a member that joins again.
+    /// The server has closed the connection of a member that had started to leave.
+    pub fn lose_leaver(&self) {
+        self.head(Head::Lost).fetch_add(1, Relaxed);
+    }
+
+    /// Counts a member of [`Roster::lose`] that joins again.
     pub fn comes_back(&self) {
         self.head(Head::Away).fetch_sub(1, Relaxed);
     }
@@ -330,22 +340,33 @@ impl Roster {
 
     /// Cancels a broadcast that a member was owed and has not received, because the server has lost its connection.
     /// Returns the delivery if it is missing and was not reported: it was still owed, and [`Roster::missing`] has not
-    /// returned it. As recorded by [`Roster::deliver`], the broadcast has no last delivery then.
+    /// returned it. If it is not known yet whether the broadcast is published, [`Roster::publish`] returns it. As recorded
+    /// by [`Roster::deliver`], the broadcast has no last delivery then.
     pub fn miss(&self, number: u64) -> Option<Missing> {
         let _lock = self.lock();
         if self.fate(number) != Some(Fate::Owed) {
             return None;
         }
-        let missing = self.missing_of(number, 1);
+        let missing = if self.is_open(number) { None } else { self.missing_of(number, 1) };
         self.further(number, Further::Missed).fetch_add(1, Relaxed);
         self.decrement_left(number);
         missing.filter(|_| self.broadcast(number, Broadcast::Reported).load(Relaxed) == 0)
     }
 
-    /// So many deliveries of a broadcast are missing. Requires the lock.
+    /// Whether the result of a broadcast that was sent may still say that nobody is owed it.
+    fn is_open(&self, number: u64) -> bool {
+        self.may_be_lost && self.further(number, Further::Fate).load(Relaxed) == 0
+    }
+
+    /// So many deliveries of a broadcast are missing, besides those that [`Roster::miss`] has not returned. Requires the
+    /// lock.
     fn missing_of(&self, number: u64, deliveries: u64) -> Option<Missing> {
-        let is_first = self.further(number, Further::Missed).load(Relaxed) == 0;
-        Some(Missing { number, sent: self.sent(number)?, deliveries, is_first })
+        let missed = self.further(number, Further::Missed).load(Relaxed);
+        let sent = self.sent(number)?;
+        Some(match self.is_open(number) {
+            true => Missing { number, sent, deliveries: deliveries + missed, is_first: true },
+            false => Missing { number, sent, deliveries, is_first: missed == 0 },
+        })
     }
 
     /// The fate of a broadcast that was sent; `None` if that was too long ago.
@@ -357,12 +378,16 @@ impl Roster {
         })
     }
 
-    /// A result says that this broadcast is published.
-    pub fn publish(&self, number: u64) {
+    /// A result says that this broadcast is published. Returns what is missing of it, because connections were lost
+    /// before.
+    pub fn publish(&self, number: u64) -> Option<Missing> {
         let _lock = self.lock();
+        let missing = self.missing_of(number, 0).filter(|_| self.is_open(number));
         if self.fate(number) == Some(Fate::Owed) {
             self.further(number, Further::Fate).store(PUBLISHED, Relaxed);
         }
+        let is_new = self.broadcast(number, Broadcast::Reported).load(Relaxed) == 0;
+        missing.filter(|missing| is_new && missing.deliveries > 0)
     }
 
     /// Whether some members may get a broadcast and others not: no result says that it is published.

@@ -6,6 +6,7 @@ mod oracle;
 use super::{
     Adapter, Hub, WebSocketAsks, frames,
     message::{Message, Payload, Request},
+    roster::Fate,
     talk::ConnectionState,
 };
 use crate::{
@@ -228,8 +229,8 @@ fn converse(asks: WebSocketAsks, cuts: &[Cuts; 3]) {
     let joined = frames(adapter, &joined, &cuts[1].frames);
     assert_eq!(member.take_all(&joined, &cuts[1].reads).0, 1, "{asks:?}: the member has joined");
     assert_eq!(member.counts, Counts::default());
-    let no_results = || hub.broadcasts().unwrap().no_results;
-    assert_eq!(no_results(), 1, "{asks:?}: it is a reply to no broadcast");
+    let all_joins = || hub.broadcasts().unwrap().joins;
+    assert_eq!(all_joins(), 1, "{asks:?}: it is a reply to no broadcast");
 
     let asked = payloads(member.ask(9)).concat();
     let own = Payload { sender: 0, id: 0, at: 9 }.digits();
@@ -238,7 +239,7 @@ fn converse(asks: WebSocketAsks, cuts: &[Cuts; 3]) {
     let [_, _, done] = said(adapter, &format!("\"{own}\""), &joins);
     let done = frames(adapter, &done, &cuts[2].frames);
     let (replies, answered) = member.take_all(&done, &cuts[2].reads);
-    assert_eq!((replies, no_results()), (1, 1), "{asks:?}: the broadcast is done");
+    assert_eq!((replies, all_joins()), (1, 1), "{asks:?}: the broadcast is done");
     assert_eq!(member.counts, Counts { deliveries: 1, last: 1 }, "{asks:?}");
     assert!(!hub.owes() && member.cursor.owed() == 0);
     let answer = match adapter {
@@ -330,6 +331,17 @@ fn a_silent_phoenix_member_sends_heartbeats_although_nothing_arrives() {
     assert!(out.is_empty(), "nothing follows a Close frame");
 }
 
+/// With a connection for each request, the requests are those with which members join.
+#[test]
+fn a_connection_for_each_request_has_no_broadcasts() {
+    let place = Destination { host: "h", path: None, closes: true, timeout: None };
+    let order = CompileOptions { place, ..options(Pushes::default()) };
+    let Ok(Speech::Own(hub)) = WebSocketAsks::Broadcast.compile(&order) else {
+        panic!("a hub is a dialect")
+    };
+    assert_eq!((hub.broadcasts(), hub.wrong_deliveries()), (None, None));
+}
+
 #[test]
 fn a_message_in_a_frame_of_the_other_type_is_wrong() {
     let order = options(Pushes::default());
@@ -397,7 +409,7 @@ impl Room {
     /// A member sends a broadcast, and its result says that it is published.
     fn send(&self, sender: u32) -> Payload {
         let payload = self.begin(sender);
-        self.hub.roster.publish(payload.id);
+        assert_eq!(self.hub.roster.publish(payload.id), None);
         payload
     }
 
@@ -700,6 +712,36 @@ fn a_broadcast_lacks_one_last_delivery_however_many_members_lack_it() {
     }
 }
 
+/// While a broker is down, broadcasts have no result, and a hub may close connections for another reason.
+#[test]
+fn what_a_lost_connection_lacks_is_missing_only_if_it_is_published() {
+    for fate in [Fate::Owed, Fate::Unknown] {
+        let mut room = Room::new(2);
+        let a = room.begin(0);
+        room.get(0, &[a]).unwrap();
+        let mut heard = Tolerant::default();
+        assert_eq!(room.hub.undelivered(&mut room.talks[1], &mut heard), 0);
+        assert!(!room.hub.owes(), "nobody else lacks it");
+        match fate {
+            Fate::Owed => room.hub.is_published(&room.talks[0], a.id, &mut heard).unwrap(),
+            _ => room.is_unknown(a),
+        }
+        let missing = u64::from(fate == Fate::Owed);
+        let counted = room.hub.wrong.counted();
+        assert_eq!((heard.missing, heard.wrong.len() as u64), ([missing; 2], missing));
+        assert_eq!((counted.missing, counted.total()), (missing, missing));
+        room.hub.missing(&mut heard, &mut |_, exchange| panic!("{exchange:?}"));
+    }
+    // The result does not come.
+    let mut room = Room::new(2);
+    let a = room.begin(0);
+    room.get(0, &[a]).unwrap();
+    let (mut heard, mut all) = (Tolerant::default(), Vec::new());
+    assert_eq!(room.hub.undelivered(&mut room.talks[1], &mut heard), 0);
+    room.hub.missing(&mut heard, &mut |deliveries, _| all.push(deliveries));
+    assert_eq!((&all[..], heard.missing), (&[1][..], [1, 1]));
+}
+
 #[test]
 fn a_delivery_in_two_wrong_orders_is_counted_once() {
     let mut room = Room::new(2);
@@ -745,8 +787,9 @@ fn what_a_member_is_not_owed_while_it_is_away_is_counted() {
         send(&mut room);
         assert_eq!(absent(&room), nth);
     }
-    // A connection that fails before it joins changes nothing.
+    // A connection that fails before it joins is away no more than before.
     assert_eq!(room.hub.undelivered(&mut room.talks[2], &mut ()), 0);
+    assert_eq!(room.hub.broadcasts().unwrap().failed_joins, 1);
     room.hub.renew(&mut room.talks[2], 2);
     send(&mut room);
     assert_eq!(absent(&room), 5);
@@ -759,7 +802,7 @@ fn what_a_member_is_not_owed_while_it_is_away_is_counted() {
     assert_eq!((absent(&room), room.hub.wrong.counted().total()), (5, 0));
 }
 
-/// A member sends a broadcast, and gets it and a result with so many listeners.
+/// A member sends a broadcast, all get it, and its result has so many listeners.
 fn result(
     Room { hub, talks }: &mut Room,
     [sent_at, now]: [Nanos; 2],
@@ -772,7 +815,10 @@ fn result(
     let Some(Request::Broadcast(payload)) = talk.asked.back().copied() else {
         panic!("it is a member");
     };
-    hub.take_copy(talk, payload, b"", heard).unwrap();
+    for talk in talks.iter_mut() {
+        hub.take_copy(talk, payload, b"", heard).unwrap();
+    }
+    let talk = &mut talks[0];
     let result = frames(None, &[Message::Result(payload, Some(listeners)).text()], &[]);
     let mut cursor = Cursor::new(hub.script(), 0);
     hub.receive(At { cursor: &mut cursor, talk, desk: &mut () }, &result, now, heard).unwrap();
@@ -790,18 +836,19 @@ fn a_result_may_count_one_listener_fewer_for_each_connection_that_the_server_has
         // They come together, after a pause of the load.
         result(&mut room, [0, LATER], 2, &mut heard);
         result(&mut room, [LATER, LATER], 2, &mut heard);
-        assert_eq!(heard.wrong.len(), 0, "one may be closed");
+        assert_eq!((heard.wrong.len(), room.hub.owes()), (0, true), "one may be closed");
         if closes {
             room.hub.undelivered(&mut room.talks[2], &mut ());
         }
+        assert_eq!(room.hub.owes(), !closes, "the load waits for it before it ends");
         result(&mut room, [LATER, 2 * LATER], 2, &mut heard);
         assert_eq!(heard.wrong.len(), if closes { 0 } else { 2 }, "the first ones");
         let mut missing = Vec::new();
         room.hub.missing(&mut (), &mut |_, exchange| missing.push(exchange.expected));
         let few = missing.iter().filter(|one| one.starts_with("a listenerCount from 3")).count();
         assert_eq!(few, usize::from(!closes), "the last one: {missing:?}");
-        let no_results = room.hub.broadcasts().unwrap().no_results;
-        assert_eq!(no_results, if closes { 0 } else { 3 }, "they were taken for right ones");
+        let wrong_results = room.hub.broadcasts().unwrap().wrong_results;
+        assert_eq!(wrong_results, if closes { 0 } else { 3 }, "they were taken for right ones");
     }
 }
 

@@ -165,7 +165,8 @@ impl Both {
             return;
         }
         if !is_unknown {
-            return self.processes[sender / EACH].hub.roster.publish(payload.id);
+            let _ = self.processes[sender / EACH].hub.roster.publish(payload.id);
+            return;
         }
         self.talk(sender).asked.push_front(Request::Broadcast(payload));
         let text = Message::Broadcast(payload).text().replace("broadcast\"", "error\"");
@@ -218,7 +219,7 @@ proptest! {
             both.pending[sender].pop_back().expect("it was sent")
         });
         for payload in placed {
-            both.processes[payload.sender as usize / EACH].hub.roster.publish(payload.id);
+            let _ = both.processes[payload.sender as usize / EACH].hub.roster.publish(payload.id);
         }
         let [first, a, b] = placed;
         for member in 0..MEMBERS {

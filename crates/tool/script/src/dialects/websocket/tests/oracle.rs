@@ -90,6 +90,8 @@ struct Model {
     /// The number of the connection of each member. Each connection has another one.
     connections: [usize; MEMBERS],
     wrong: WrongDeliveries,
+    /// What was missing when a result came.
+    reported: u64,
     announced: AnnouncedLosses,
     deliveries: u64,
     last: u64,
@@ -150,7 +152,8 @@ impl Both {
         for sent in &mut model.sent {
             if sent.open().any(|one| one == connection) {
                 sent.lost.insert(connection);
-                lost += 1;
+                // Otherwise it counts when the result says that it is published.
+                lost += u64::from(!self.pushes.may_be_lost || sent.fate.is_some());
             }
         }
         model.wrong.missing += lost;
@@ -233,7 +236,13 @@ impl Both {
         talk.asked.retain(|asked| *asked != Request::Broadcast(payload));
         let announced = &mut self.model.announced;
         let why = match fate {
-            Fate::Owed => return self.room.hub.roster.publish(payload.id),
+            Fate::Owed => {
+                let lost = sent.lost.len() as u64;
+                self.model.wrong.missing += lost;
+                self.model.reported += lost;
+                let published = self.room.hub.is_published(talk, payload.id, &mut self.heard);
+                return published.unwrap();
+            }
             Fate::NotPublished => {
                 announced.not_published += 1;
                 self.model.wrong.unsent += sent.got.len() as u64;
@@ -263,8 +272,12 @@ impl Both {
         assert_eq!(hub.losses.counted(), announced);
         assert_eq!(self.heard.deliveries, self.model.deliveries);
         // What is missing at a lost connection is not reported there.
-        assert_eq!(self.heard.wrong.len() as u64, wrong.total() - wrong.missing);
-        let incomplete = sent.iter().filter(|sent| !sent.lost.is_empty()).count() as u64;
+        let reported = wrong.total() - wrong.missing + self.model.reported;
+        assert_eq!(self.heard.wrong.len() as u64, reported);
+        let may_be_lost = self.pushes.may_be_lost;
+        let is_known = |sent: &&Sent| !may_be_lost || sent.fate == Some(Fate::Owed);
+        let known = sent.iter().filter(is_known);
+        let incomplete = known.filter(|sent| !sent.lost.is_empty()).count() as u64;
         assert_eq!(self.heard.missing, [wrong.missing, incomplete]);
         if self.pushes.may_be_lost || self.pushes.tolerates {
             assert_eq!(self.heard.last, self.model.last);
@@ -275,12 +288,19 @@ impl Both {
 
     /// The load ends: what is owed is missing.
     fn end(mut self) {
-        let open: usize = self.model.sent.iter().map(|sent| sent.open().count()).sum();
+        let is_open = |sent: &&Sent| self.pushes.may_be_lost && sent.fate.is_none();
+        let lost = self.model.sent.iter().filter(is_open).map(|sent| sent.lost.len());
+        let open = self.model.sent.iter().map(|sent| sent.open().count());
+        let open: usize = open.chain(lost).sum();
         let mut missing = 0;
         self.room.hub.missing(&mut self.heard, &mut |deliveries, _| missing += deliveries);
         assert_eq!(missing, open as u64);
         self.model.wrong.missing += missing;
-        let is_incomplete = |sent: &&Sent| !sent.lost.is_empty() || sent.open().next().is_some();
+        let is_published = |sent: &&Sent| matches!(sent.fate, None | Some(Fate::Owed));
+        let is_incomplete = |sent: &&Sent| {
+            let lost = !sent.lost.is_empty() && (!self.pushes.may_be_lost || is_published(sent));
+            lost || sent.open().next().is_some()
+        };
         let incomplete = self.model.sent.iter().filter(is_incomplete).count() as u64;
         assert_eq!(self.heard.missing, [self.model.wrong.missing, incomplete]);
         assert_eq!(self.room.hub.wrong_deliveries(), Some(self.model.wrong));
