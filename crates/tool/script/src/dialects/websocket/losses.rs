@@ -4,10 +4,11 @@
 
 use super::{
     announced::Wrong,
+    copies::Taken,
     member::DeliveryError,
     message::{Notice, Payload, Request},
     order::Place,
-    receive::{Hub, Taken},
+    receive::Hub,
     roster::{Delivered, Fate, Receiver, Settled},
     talk::ConnectionState,
 };

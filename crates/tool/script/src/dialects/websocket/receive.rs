@@ -5,14 +5,9 @@ use super::{
     afar::{Afar, FarInbox},
     announced::{Losses, OtherCounts, Wrong, WrongCounts},
     frames,
-    member::DeliveryError,
     message::{self, Message, Payload, Request},
     opening::Asked,
-    order::{OtherOrder, Place},
-    roster::{
-        Missing, Roster, Sent, TooMany,
-        few_listeners::{Few, FewListeners},
-    },
+    roster::{Missing, Roster, TooMany, few_listeners::FewListeners},
     talk::{ConnectionState, Stage, Standing},
     terms::Terms,
 };
@@ -54,7 +49,7 @@ pub struct Hub {
     pub(super) wrong: WrongCounts,
     pub(super) others: OtherCounts,
     /// Results that count too few listeners, unless the server has closed connections.
-    few: FewListeners,
+    pub(super) few: FewListeners,
     /// Members on other machines, if there are some.
     pub(super) afar: Option<Afar>,
 }
@@ -160,7 +155,11 @@ impl Hub {
 
     /// Counts deliveries that are missing. Returns their number.
     #[cold]
-    fn are_missing(&self, all: impl IntoIterator<Item = Missing>, heard: &mut impl Heard) -> u64 {
+    pub(super) fn are_missing(
+        &self,
+        all: impl IntoIterator<Item = Missing>,
+        heard: &mut impl Heard,
+    ) -> u64 {
         let mut sum = 0;
         for Missing { sent, deliveries, is_first, .. } in all {
             heard.missing(Hub::DELIVERIES, sent.at, deliveries);
@@ -195,295 +194,6 @@ impl Hub {
             }
             None => self.take_loss(talk, message, heard, replies),
         }
-    }
-
-    pub(super) fn take_copy(
-        &self,
-        talk: &mut ConnectionState,
-        payload: Payload,
-        text: &[u8],
-        heard: &mut impl Heard,
-    ) -> Result<(), Box<Exchange>> {
-        let Payload { sender, id, at } = payload;
-        if let Some(afar) = &self.afar
-            && let Some(machine) = afar.origin(sender)
-        {
-            let inbox = &mut talk.far[machine as usize];
-            if let Err(error) = inbox.take(payload) {
-                return Err(self.terms.wrong(talk, error.in_words(), text));
-            }
-            afar.record(machine, payload, inbox);
-            heard.heard_from(Hub::DELIVERIES, machine, afar.here_ns(machine, at));
-            return Ok(());
-        }
-        let sent = self.roster.sent(id).filter(|sent| sent.sender == sender && sent.at == at);
-        if sent.is_none() {
-            let wrong = self.not_known(id);
-            return self.wrong_delivery(talk, wrong, text, heard);
-        }
-        if self.terms.are_uncertain() {
-            return self.take_uncertain(talk, payload, text, heard);
-        }
-        match self.take_into_inbox(talk, id, text, heard)? {
-            Taken::Nothing => {}
-            Taken::Unowed | Taken::Wrong { is_owed: false } => talk.place = Place::After(id),
-            taken => {
-                self.take_place(talk, id, taken, (text, &mut *heard))?;
-                heard.heard(Hub::DELIVERIES, at);
-                if self.roster.record_delivery(id) {
-                    heard.heard(Hub::LAST_DELIVERIES, at);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// What a copy is that is none of a broadcast which is known.
-    #[cold]
-    pub(super) fn not_known(&self, id: u64) -> (Wrong, &'static str) {
-        let is_too_old = id < self.roster.next() && self.roster.sent(id).is_none();
-        match is_too_old {
-            true => (Wrong::OutOfOrder, "no broadcast that was sent before so many others"),
-            false => (Wrong::Unsent, "only broadcasts that a member has sent"),
-        }
-    }
-
-    /// Records the copy of a broadcast in the inbox.
-    #[inline]
-    pub(super) fn take_into_inbox(
-        &self,
-        talk: &mut ConnectionState,
-        id: u64,
-        text: &[u8],
-        heard: &mut impl Heard,
-    ) -> Result<Taken, Box<Exchange>> {
-        let error = match talk.inbox.take(id, &self.roster) {
-            Ok(true) => return Ok(Taken::Owed),
-            Ok(false) => return Ok(Taken::Unowed),
-            Err(error) => error,
-        };
-        self.wrong_delivery(talk, (error.kind(), error.in_words()), text, heard)?;
-        Ok(match error {
-            DeliveryError::OutOfOrder { is_owed } => Taken::Wrong { is_owed },
-            DeliveryError::Twice | DeliveryError::TooFar => Taken::Nothing,
-        })
-    }
-
-    /// Counts a wrong delivery. Only a load that tolerates errors continues after it.
-    #[cold]
-    pub(super) fn wrong_delivery(
-        &self,
-        talk: &ConnectionState,
-        (wrong, expected): (Wrong, &str),
-        text: &[u8],
-        heard: &mut impl Heard,
-    ) -> Result<(), Box<Exchange>> {
-        self.wrong.add(wrong, 1);
-        heard.wrong(self.terms.wrong(talk, expected, text), 1)
-    }
-
-    /// Reports a result that came before the sender's own copy.
-    #[cold]
-    pub(super) fn came_too_early(
-        &self,
-        talk: &ConnectionState,
-        text: &[u8],
-        heard: &mut impl Heard,
-    ) -> Result<(), Box<Exchange>> {
-        self.wrong_result(self.terms.wrong(talk, COPY_FIRST, text), 1, heard)
-    }
-
-    /// Reports so many wrong results, which are replies all the same. They are no wrong deliveries: a hub with many
-    /// members has many more deliveries than results, among which they would be hidden. Only a load that tolerates errors
-    /// continues after them.
-    #[cold]
-    fn wrong_result(
-        &self,
-        exchange: Box<Exchange>,
-        results: u64,
-        heard: &mut impl Heard,
-    ) -> Result<(), Box<Exchange>> {
-        heard.wrong(exchange, results)?;
-        self.others.wrong_results.fetch_add(results, Relaxed);
-        Ok(())
-    }
-
-    /// Compares the order of a member with that of the others. A delivery that is wrong already is not counted again.
-    #[inline]
-    pub(super) fn take_place<H: Heard>(
-        &self,
-        talk: &mut ConnectionState,
-        id: u64,
-        taken: Taken,
-        (text, heard): (&[u8], &mut H),
-    ) -> Result<(), Box<Exchange>> {
-        if !self.terms.in_one_order {
-            return Ok(());
-        }
-        let place = mem::replace(&mut talk.place, Place::After(id));
-        if taken != Taken::Owed {
-            return Ok(());
-        }
-        let checked = self.roster.check_place(id, place);
-        checked.or_else(|other| self.other_order(talk, (id, place, other), text, heard))
-    }
-
-    /// A copy whose order differs from that of other members.
-    #[cold]
-    pub(super) fn other_order(
-        &self,
-        talk: &ConnectionState,
-        (id, place, other): (u64, Place, OtherOrder),
-        text: &[u8],
-        heard: &mut impl Heard,
-    ) -> Result<(), Box<Exchange>> {
-        if let OtherOrder::At(theirs) = other
-            && self.terms.may_be_lost
-            && self.roster.may_be_one(id, [place, theirs])
-        {
-            return Ok(());
-        }
-        let broadcast = |number| match self.roster.sent(number) {
-            Some(Sent { sender, at, .. }) => {
-                let digits = Payload { sender, id: number, at }.digits();
-                String::from_utf8_lossy(&digits).into_owned()
-            }
-            None => format!("broadcast {number}"),
-        };
-        let other = match other {
-            OtherOrder::At(Place::After(number)) => {
-                format!("another member got this one directly after {}", broadcast(number))
-            }
-            OtherOrder::At(_) => "another member got this one directly before all others".into(),
-            OtherOrder::Before(number) => {
-                format!("other members got this one before {}", broadcast(number))
-            }
-            OtherOrder::Behind(number) => {
-                format!("another member got this one, a gap, and then {}", broadcast(number))
-            }
-        };
-        let expected = format!("one order for all members; {other}");
-        self.wrong_delivery(talk, (Wrong::OutOfOrder, &expected), text, heard)
-    }
-
-    fn take_reply(
-        &self,
-        talk: &mut ConnectionState,
-        reply: Message,
-        text: &[u8],
-        heard: &mut impl Heard,
-    ) -> Result<(), Box<Exchange>> {
-        let is_right = match (talk.asked.front(), reply) {
-            (Some(Request::Echo(asked)), Message::Echo(payload)) => *asked == payload,
-            (Some(Request::Broadcast(asked)), Message::Result(payload, listeners)) => {
-                let is_right = *asked == payload;
-                if is_right && !talk.inbox.has(payload.id) {
-                    self.came_too_early(talk, text, heard)?;
-                } else if let Some(listeners) = listeners.filter(|_| is_right) {
-                    self.check_listeners(talk, (payload, listeners), text, heard)?;
-                }
-                is_right
-            }
-            _ => false,
-        };
-        if !is_right {
-            return Err(self.terms.wrong(talk, &self.terms.expected(talk), text));
-        }
-        if self.terms.may_be_lost
-            && let Message::Result(payload, _) = reply
-        {
-            self.is_published(talk, payload.id, heard)?;
-        }
-        self.answered(talk);
-        Ok(())
-    }
-
-    /// A result says that a broadcast is published. What members lack whose connections were lost before is missing.
-    pub(super) fn is_published(
-        &self,
-        talk: &ConnectionState,
-        id: u64,
-        heard: &mut impl Heard,
-    ) -> Result<(), Box<Exchange>> {
-        let Some(missing) = self.roster.publish(id) else { return Ok(()) };
-        let received = "no copy for some of them, because the server had closed their connections";
-        let expected = format!("a copy for each of {} members", missing.sent.members);
-        let deliveries = self.are_missing([missing], heard);
-        heard.wrong(self.terms.wrong(talk, &expected, received.as_bytes()), deliveries)
-    }
-
-    /// Checks how many listeners a result counts.
-    #[inline]
-    fn check_listeners(
-        &self,
-        talk: &ConnectionState,
-        (payload, listeners): (Payload, u64),
-        text: &[u8],
-        heard: &mut impl Heard,
-    ) -> Result<(), Box<Exchange>> {
-        let elsewhere = self.afar.as_ref().map_or(0, Afar::members_elsewhere);
-        let own = self.roster.listeners(payload.id).into_inner();
-        let [least, most] = [own.0, own.1].map(|own| own.saturating_add(elsewhere));
-        if listeners < least || listeners > most {
-            let exchange = || {
-                let expected = format!("a listenerCount from {least} to {most}");
-                self.terms.wrong(talk, &expected, text)
-            };
-            match (self.roster.closed_for(payload.id, listeners, elsewhere), &self.afar) {
-                (Some(closed), _) => self.few.add(closed, talk.now, exchange),
-                // A connection was closed meanwhile.
-                (None, _) if listeners <= most => {}
-                // How many connections there are on other machines is only known to the leader.
-                (None, Some(afar)) => afar.counts_more(listeners - most),
-                (None, None) => self.wrong_result(exchange(), 1, heard)?,
-            }
-        }
-        if self.few.any() {
-            self.report_few(talk.now, heard)?;
-        }
-        Ok(())
-    }
-
-    /// Reports earlier results that counted too few, if the load would have seen a close by now.
-    #[cold]
-    fn report_few(&self, now: Nanos, heard: &mut impl Heard) -> Result<(), Box<Exchange>> {
-        self.wrong_few(now, |results, exchange| self.wrong_result(exchange, results, heard))
-    }
-
-    /// Calls `wrong` for these results, with the number of those like it. With members on other machines, the leader
-    /// knows how many of them had left, and compares the counts.
-    fn wrong_few(
-        &self,
-        now: Nanos,
-        mut wrong: impl FnMut(u64, Box<Exchange>) -> Result<(), Box<Exchange>>,
-    ) -> Result<(), Box<Exchange>> {
-        let seen = self.roster.closed();
-        for Few { closed, results, exchange, .. } in self.few.wrong(now, seen) {
-            match &self.afar {
-                Some(afar) => afar.counts_fewer(closed - seen),
-                None => wrong(results, exchange)?,
-            }
-        }
-        Ok(())
-    }
-
-    /// Counts the oldest pending request as answered.
-    pub(super) fn answered(&self, talk: &mut ConnectionState) {
-        if let Some(Request::Echo(_)) = talk.asked.pop_front()
-            && self.terms.broadcasts
-        {
-            self.others.joins.fetch_add(1, Relaxed);
-        }
-        talk.answered += 1;
-        if talk.standing == Standing::New
-            && let Some(afar) = &self.afar
-        {
-            afar.joins(&talk.far);
-            if talk.is_away {
-                afar.comes_back();
-            }
-        }
-        talk.note_reply(&self.roster);
     }
 
     /// The parameters of the upgrade of a connection.
@@ -588,21 +298,6 @@ impl Hub {
         result
     }
 }
-
-/// What became of a copy in the inbox of a member.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Taken {
-    /// The member was owed it.
-    Owed,
-    /// The member was not owed it, and may get it.
-    Unowed,
-    /// It is not in the order of its sender, and counted as wrong. It has come nevertheless.
-    Wrong { is_owed: bool },
-    /// It is counted as wrong, and as nothing else.
-    Nothing,
-}
-
-const COPY_FIRST: &str = "the sender's own copy of the broadcast before its result";
 
 impl Dialect for Hub {
     type ThreadState = ();

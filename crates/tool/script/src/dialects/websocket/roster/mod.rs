@@ -8,21 +8,23 @@
 //!
 //! All state is in words of memory that several load processes may share.
 
+mod fates;
 pub(super) mod few_listeners;
+mod listeners;
+mod missing;
+
+pub(super) use fates::{Delivered, Fate, Receiver, Settled};
+pub(super) use missing::Missing;
 
 use crate::time::Nanos;
 use std::{
     hint,
-    ops::RangeInclusive,
     sync::atomic::{AtomicU64, Ordering::*},
     thread,
 };
 
 /// Maximum number of broadcasts in flight; a power of two.
 pub(super) const MAX_IN_FLIGHT: usize = 1 << 14;
-
-/// Time after which a server has noticed that a connection closed, and no longer counts it.
-const NOTICED: Nanos = 2_000_000_000;
 
 /// Number of words in total: [`Head`], then one [`Broadcast`] and then one [`Further`] for each number,
 /// modulo [`MAX_IN_FLIGHT`].
@@ -103,55 +105,6 @@ pub(super) enum Further {
     Missed,
 }
 
-/// In place of [`Fate::Owed`]: the result has come, and says that it is published.
-const PUBLISHED: u64 = 3;
-
-/// Whether a broadcast is owed, if its result may say otherwise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// Every member is owed it that was owed it when it was sent.
-    Owed,
-    /// Its result says that it is not published: nobody may get it.
-    NotPublished,
-    /// Its result says that this is not known: nobody is owed it, and every member may get it.
-    Unknown,
-}
-
-/// What became of a broadcast until its result said that it is not published, or may not be.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Settled {
-    /// Number of members that got it and were owed it when it was sent.
-    pub received: u64,
-    /// Number of other members that got it.
-    pub others: u64,
-    /// Number of members that got a gap before, and not the broadcast.
-    pub missed: u64,
-}
-
-/// To whom a copy comes, as [`Roster::deliver`] records it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Receiver {
-    /// A member that is owed it.
-    Owed,
-    /// A member that got a gap before it.
-    Excused,
-    /// Another member.
-    Other,
-}
-
-/// What a copy is, as [`Roster::deliver`] records it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Delivered {
-    /// It was owed, or came after a gap. `last`: all members that were owed it have got it now.
-    Owed { last: bool },
-    /// It is unknown whether it is published, and the member was owed it when it was sent.
-    Unknown,
-    /// The member was not owed it.
-    Unowed,
-    /// It was to reach nobody.
-    Refused,
-}
-
 /// The state of all broadcasts.
 #[derive(Debug)]
 pub(super) struct Roster {
@@ -174,16 +127,6 @@ pub(super) struct Sent {
     pub at: Nanos,
     /// Number of members that were owed it.
     pub members: u32,
-}
-
-/// Deliveries of a broadcast that are missing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Missing {
-    pub number: u64,
-    pub sent: Sent,
-    pub deliveries: u64,
-    /// None of this broadcast was missing before. It has no delivery to the last member.
-    pub is_first: bool,
 }
 
 /// Too many broadcasts are in flight to track another one.
@@ -309,144 +252,10 @@ impl Roster {
         self.head(Head::Away).load(Relaxed)
     }
 
-    /// Cancels a broadcast that a member was owed and has not received, because it got a gap. Returns whether the
-    /// broadcast was still owed. Without its copy, the broadcast has no last delivery.
-    pub fn excuse(&self, number: u64) -> bool {
-        let _lock = self.lock();
-        let is_owed = self.fate(number) == Some(Fate::Owed);
-        if is_owed {
-            self.further(number, Further::Excused).fetch_add(1, Relaxed);
-            self.decrement_left(number);
-        }
-        is_owed
-    }
-
     /// Whether no member is owed any of the broadcasts before this one.
     pub fn is_complete_before(&self, number: u64) -> bool {
         let first = number.saturating_sub(MAX_IN_FLIGHT as u64);
         (first..number).all(|number| self.broadcast(number, Broadcast::Left).load(Acquire) == 0)
-    }
-
-    /// Cancels a broadcast that a member was owed and has not received: the load has closed its connection, or does
-    /// not read it any longer. Returns whether the broadcast was still owed.
-    pub fn forgive(&self, number: u64) -> bool {
-        let _lock = self.lock();
-        let is_owed = self.fate(number) == Some(Fate::Owed);
-        if is_owed {
-            self.decrement_left(number);
-        }
-        is_owed
-    }
-
-    /// Cancels a broadcast that a member was owed and has not received, because the server has lost its connection.
-    /// Returns the delivery if it is missing and was not reported: it was still owed, and [`Roster::missing`] has not
-    /// returned it. If it is not known yet whether the broadcast is published, [`Roster::publish`] returns it. As recorded
-    /// by [`Roster::deliver`], the broadcast has no last delivery then.
-    pub fn miss(&self, number: u64) -> Option<Missing> {
-        let _lock = self.lock();
-        if self.fate(number) != Some(Fate::Owed) {
-            return None;
-        }
-        let missing = if self.is_open(number) { None } else { self.missing_of(number, 1) };
-        self.further(number, Further::Missed).fetch_add(1, Relaxed);
-        self.decrement_left(number);
-        missing.filter(|_| self.broadcast(number, Broadcast::Reported).load(Relaxed) == 0)
-    }
-
-    /// Whether the result of a broadcast that was sent may still say that nobody is owed it.
-    fn is_open(&self, number: u64) -> bool {
-        self.may_be_lost && self.further(number, Further::Fate).load(Relaxed) == 0
-    }
-
-    /// So many deliveries of a broadcast are missing, besides those that [`Roster::miss`] has not returned. Requires the
-    /// lock.
-    fn missing_of(&self, number: u64, deliveries: u64) -> Option<Missing> {
-        let missed = self.further(number, Further::Missed).load(Relaxed);
-        let sent = self.sent(number)?;
-        Some(match self.is_open(number) {
-            true => Missing { number, sent, deliveries: deliveries + missed, is_first: true },
-            false => Missing { number, sent, deliveries, is_first: missed == 0 },
-        })
-    }
-
-    /// The fate of a broadcast that was sent; `None` if that was too long ago.
-    pub fn fate(&self, number: u64) -> Option<Fate> {
-        self.is_known(number).then(|| match self.further(number, Further::Fate).load(Relaxed) {
-            0 | PUBLISHED => Fate::Owed,
-            1 => Fate::NotPublished,
-            _ => Fate::Unknown,
-        })
-    }
-
-    /// A result says that this broadcast is published. Returns what is missing of it, because connections were lost
-    /// before.
-    pub fn publish(&self, number: u64) -> Option<Missing> {
-        let _lock = self.lock();
-        let missing = self.missing_of(number, 0).filter(|_| self.is_open(number));
-        if self.fate(number) == Some(Fate::Owed) {
-            self.further(number, Further::Fate).store(PUBLISHED, Relaxed);
-        }
-        let is_new = self.broadcast(number, Broadcast::Reported).load(Relaxed) == 0;
-        missing.filter(|missing| is_new && missing.deliveries > 0)
-    }
-
-    /// Whether some members may get a broadcast and others not: no result says that it is published.
-    pub fn is_uncertain(&self, number: u64) -> bool {
-        let fate = self.further(number, Further::Fate).load(Relaxed);
-        self.is_known(number) && fate != PUBLISHED
-    }
-
-    /// Whether a member must get these two broadcasts in the order of their numbers: they are of one sender. One for
-    /// which it is not known whether it is published may come at any time, and one that is not published never.
-    pub fn are_in_order(&self, number: u64, later: u64) -> bool {
-        let sender = |number| self.sent(number).map(|sent| sent.sender);
-        let is_owed = |number| self.fate(number) == Some(Fate::Owed);
-        sender(number) == sender(later) && is_owed(number) && is_owed(later)
-    }
-
-    /// A result says that this broadcast is not published, or may not be: it is no longer owed to anybody.
-    pub fn settle(&self, number: u64, fate: Fate) -> Settled {
-        let _lock = self.lock();
-        if self.fate(number) != Some(Fate::Owed) {
-            return Settled::default();
-        }
-        self.further(number, Further::Fate).store(fate as u64, Relaxed);
-        if self.broadcast(number, Broadcast::Left).swap(0, AcqRel) > 0 {
-            self.head(Head::Owed).fetch_sub(1, Relaxed);
-        }
-        let of = |word| self.further(number, word).load(Relaxed);
-        let [received, others, missed] =
-            [Further::Received, Further::Others, Further::Excused].map(of);
-        Settled { received, others, missed }
-    }
-
-    /// Records a copy of a broadcast that may be given up, or may no longer be owed. It is the last one only if every
-    /// member that was owed it has got it, also those that got a gap before or lost their connection.
-    pub fn deliver(&self, number: u64, receiver: Receiver) -> Delivered {
-        let _lock = self.lock();
-        let add = |word| self.further(number, word).fetch_add(1, Relaxed);
-        let fate = match self.fate(number) {
-            None | Some(Fate::NotPublished) => return Delivered::Refused,
-            Some(fate) => fate,
-        };
-        if receiver == Receiver::Other {
-            add(Further::Others);
-            return Delivered::Unowed;
-        }
-        add(Further::Received);
-        match receiver {
-            _ if fate == Fate::Unknown => return Delivered::Unknown,
-            Receiver::Excused => {
-                self.further(number, Further::Excused).fetch_sub(1, Relaxed);
-            }
-            Receiver::Owed | Receiver::Other => {
-                self.decrement_left(number);
-            }
-        }
-        let open = [Further::Excused, Further::Missed].map(|word| self.further(number, word));
-        let is_open = open.iter().any(|word| word.load(Relaxed) > 0);
-        let left = self.broadcast(number, Broadcast::Left).load(Acquire);
-        Delivered::Owed { last: left == 0 && !is_open }
     }
 
     /// Registers a broadcast that is about to be sent. Returns its number.
@@ -478,25 +287,6 @@ impl Roster {
         // A reader of the number sees the words of its broadcast.
         self.head(Head::Next).store(number + 1, Release);
         Ok(number)
-    }
-
-    /// After [`TooMany`]: so many broadcasts were sent since the one in the next slot that its copies count as missing.
-    /// Returns them. If errors are tolerated, they are `freed` and returned once: the copies must be recorded by
-    /// [`Roster::deliver`] only, because they may come in this moment.
-    pub fn overdue(&self, freed: bool) -> Option<Missing> {
-        let _lock = self.lock();
-        let number = self.head(Head::Next).load(Relaxed).checked_sub(MAX_IN_FLIGHT as u64)?;
-        let left = self.broadcast(number, Broadcast::Left);
-        let missing = self.missing_of(number, left.load(Acquire));
-        if freed {
-            // What comes now is too late to be known.
-            self.broadcast(number, Broadcast::Number).store(u64::MAX, Release);
-            if left.swap(0, AcqRel) > 0 {
-                self.head(Head::Owed).fetch_sub(1, Relaxed);
-            }
-        }
-        let is_new = self.broadcast(number, Broadcast::Reported).swap(1, AcqRel) == 0;
-        missing.filter(|missing| (is_new || !freed) && missing.deliveries > 0)
     }
 
     /// The number of the next broadcast; all before it have been sent.
@@ -531,81 +321,9 @@ impl Roster {
         is_last
     }
 
-    /// Returns the number of connections that closed so long before `at` that no server still counts
-    /// them. Requires the lock.
-    fn forgotten(&self, at: Nanos) -> u64 {
-        let [updated_at, then, forgotten] =
-            [Head::UpdatedAt, Head::ClosedThen, Head::Forgotten].map(|word| self.head(word));
-        if at.saturating_sub(updated_at.load(Relaxed)) >= NOTICED {
-            forgotten.store(then.load(Relaxed), Relaxed);
-            then.store(self.head(Head::Closed).load(Relaxed), Relaxed);
-            updated_at.store(at, Relaxed);
-        }
-        forgotten.load(Relaxed)
-    }
-
-    /// Counts an opened connection, which may become a member.
-    pub fn connection_opened(&self) {
-        self.head(Head::Opened).fetch_add(1, Relaxed);
-    }
-
-    /// Counts a closed connection.
-    pub fn connection_closed(&self) {
-        self.head(Head::Closed).fetch_add(1, Relaxed);
-    }
-
-    /// Returns the listener counts that a server may report now for a broadcast. It counts at least the
-    /// members that were present when it was sent and have not started to leave since. It counts at
-    /// most all opened connections, because it may register one at its upgrade, except those that
-    /// closed long before the broadcast was sent. If the broadcast is not known, only the number of
-    /// opened connections limits the count.
-    pub fn listeners(&self, number: u64) -> RangeInclusive<u64> {
-        let of = |word| self.broadcast(number, word).load(Relaxed);
-        let (members, leavers) = (of(Broadcast::Members), of(Broadcast::Leavers));
-        let (forgotten, is_known) = (of(Broadcast::Forgotten), self.sent(number).is_some());
-        let opened = self.head(Head::Opened).load(Relaxed);
-        if !is_known {
-            return 0..=opened;
-        }
-        let left_since = self.head(Head::Leavers).load(Relaxed).saturating_sub(leavers);
-        members.saturating_sub(left_since)..=opened.saturating_sub(forgotten).max(members)
-    }
-
-    /// The number of members whose connections the server must have closed since the load began, so that it may report
-    /// so few listeners of a broadcast, with `elsewhere` members on other machines; `None` if it may in any case
-    /// ([`Roster::listeners`]).
-    #[cold]
-    pub fn closed_for(&self, number: u64, listeners: u64, elsewhere: u64) -> Option<u64> {
-        let _lock = self.lock();
-        let least = self.listeners(number).start().saturating_add(elsewhere);
-        let lacking = least.saturating_sub(listeners);
-        (lacking > 0).then(|| self.head(Head::Lost).load(Relaxed) + lacking)
-    }
-
-    /// Number of members whose connections the server has closed so far.
-    pub fn closed(&self) -> u64 {
-        self.head(Head::Lost).load(Relaxed)
-    }
-
     /// Whether any member is still owed a broadcast.
     pub fn owes(&self) -> bool {
         self.head(Head::Owed).load(Relaxed) > 0
-    }
-
-    /// Returns the deliveries that are still owed and that no call has returned before, in any process that
-    /// shares the roster, by broadcast.
-    pub fn missing(&self) -> Vec<Missing> {
-        // So that none of them is counted as that of a lost connection, too.
-        let _lock = self.lock();
-        let next = self.next();
-        let first = next.saturating_sub(MAX_IN_FLIGHT as u64);
-        let each = (first..next).filter_map(|number| {
-            let missing =
-                self.missing_of(number, self.broadcast(number, Broadcast::Left).load(Acquire))?;
-            let is_new = || self.broadcast(number, Broadcast::Reported).swap(1, AcqRel) == 0;
-            (missing.deliveries > 0 && is_new()).then_some(missing)
-        });
-        each.collect()
     }
 }
 
