@@ -128,7 +128,11 @@ fn counted(ask: &Ask) -> Counted {
         if operation.is_only_counted() {
             histogram.clear();
         }
-        OperationCounted { operation, count: requests, whole_run: 3 * requests, histogram }
+        OperationCounted {
+            count: requests,
+            whole_run: 3 * requests,
+            ..OperationCounted::nothing(operation, histogram)
+        }
     };
     let kinds = [Operation::MESSAGES, Operation::FIRST_MESSAGES, Operation::LONGEST_GAPS];
     Counted {

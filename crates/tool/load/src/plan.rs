@@ -334,8 +334,12 @@ impl Plan {
         let own = (!self.nodes.is_empty()).then_some(self.host.as_str());
         let further = self.nodes.iter().map(|node| node.host.as_str());
         let hosts: Vec<&str> = own.into_iter().chain(further).collect();
-        let (in_one_order, may_be_lost) = (self.in_one_order, self.allows_gaps);
-        let pushes = Pushes { hosts: &hosts, in_one_order, may_be_lost };
+        let pushes = Pushes {
+            hosts: &hosts,
+            in_one_order: self.in_one_order,
+            may_be_lost: self.allows_gaps,
+            tolerates: self.tolerates.is_some(),
+        };
         let (seed, pipeline, machines) = (self.seed, self.pipeline, self.machines.as_ref());
         let order = CompileOptions { seed, pipeline, place, shared, machines, pushes };
         self.workload.compile(&order).map_err(|too_long| Error::Plan(too_long.to_string()))

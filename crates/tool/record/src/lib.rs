@@ -39,11 +39,11 @@ pub use asked::{
 pub use counting::{
     across::{AcrossCounted, AcrossLatencies, AcrossSeen, FromSeen, Marks},
     arrivals::ArrivalsSeen,
-    counted::{Counted, FirstWrong, OpenCounted, TlsSpoken},
+    counted::{Counted, FailedShare, FirstWrong, OpenCounted, TlsSpoken},
     counts::{HistogramReader, HistogramSum, SparseHistogram},
     errors::{Errors, Exchange, Mismatch},
     latency::{HistogramError, Latency, decode_histogram, encode_histogram},
-    losses::{AnnouncedLosses, WrongDeliveries},
+    losses::{AnnouncedLosses, BroadcastCounts, WrongDeliveries, are_many_lost},
     operation::{Operation, OperationCounted, RoundOperation},
     second::SecondCounted,
 };

@@ -5,7 +5,9 @@
 //! The load is generic over its dialect, so there is no dynamic dispatch while it runs.
 
 use crate::{cursor::Cursor, script::Script, time::Nanos};
-use regatta_record::{AcrossSeen, AnnouncedLosses, Exchange, Operation, Verified, WrongDeliveries};
+use regatta_record::{
+    AcrossSeen, AnnouncedLosses, BroadcastCounts, Exchange, Operation, Verified, WrongDeliveries,
+};
 
 /// A workload compiled for a protocol.
 pub trait Dialect: Sync {
@@ -299,6 +301,15 @@ pub trait Dialect: Sync {
         let _ = (talk, now);
     }
 
+    /// The load lost this connection through the server: it was closed or reset, timed out, or cannot be
+    /// parsed further. Returns the number of unsolicited messages that the server owed on it until now. They
+    /// are missing, and no longer owed; `heard` gets them, too. [`Dialect::renew`] follows. Not called if the
+    /// connection was never established.
+    fn undelivered(&self, talk: &mut Self::ConnectionState, heard: &mut impl Heard) -> u64 {
+        let _ = (talk, heard);
+        0
+    }
+
     /// Whether the server still owes an unsolicited message on any connection, caused by requests
     /// that already have their reply. The load waits for it before it ends.
     #[inline]
@@ -320,8 +331,13 @@ pub trait Dialect: Sync {
     }
 
     /// The wrong deliveries so far to the connections of this process, by kind. Those that are missing are counted by
-    /// [`Dialect::missing`]. `None`: the server pushes nothing to be counted here.
+    /// [`Dialect::undelivered`] and [`Dialect::missing`]. `None`: the server pushes nothing to be counted here.
     fn wrong_deliveries(&self) -> Option<WrongDeliveries> {
+        None
+    }
+
+    /// What else is counted so far of the broadcasts of the connections of this process. `None`: there are none.
+    fn broadcasts(&self) -> Option<BroadcastCounts> {
         None
     }
 
@@ -344,11 +360,12 @@ pub trait Dialect: Sync {
         None
     }
 
-    /// Calls `wrong` for what the server still owes ([`Dialect::owes`]), or for some of it. Each load
-    /// thread calls this once when it ends, after the load has waited. Not called if the load ended
-    /// early or was cut short.
-    fn missing(&self, wrong: &mut dyn FnMut(Exchange)) {
-        let _ = wrong;
+    /// Calls `wrong` for what the server still owes ([`Dialect::owes`]), with the number of unsolicited
+    /// messages and one of the exchanges that lack some; `heard` gets them, too. Each load thread calls
+    /// this once when it ends, after the load has waited. Not called if the load ended early or was cut
+    /// short.
+    fn missing(&self, heard: &mut impl Heard, wrong: &mut dyn FnMut(u64, Exchange)) {
+        let _ = (heard, wrong);
     }
 
     /// Whether the server announced that the connection closes after the bytes received so far.
@@ -388,14 +405,21 @@ pub trait Heard {
         let _ = (kind, machine, sent_at);
     }
 
-    /// Reports a wrong operation, after which the connection is still usable: an unsolicited message that was not
-    /// owed. By default it ends the connection, as any other error of [`Dialect::receive`].
+    /// Reports `count` operations that were owed and do not come, caused by a send at `sent_at`. They have no latency,
+    /// and count as longer than all others. They are errors, too, which is reported apart. Ignored by default.
+    fn missing(&mut self, kind: usize, sent_at: Nanos, count: u64) {
+        let _ = (kind, sent_at, count);
+    }
+
+    /// Reports `count` wrong operations, after which the connection is still usable: unsolicited messages that were
+    /// not owed, or are missing. By default they end the connection, as any other error of [`Dialect::receive`].
     ///
     /// # Errors
-    /// The exchange, which [`Dialect::receive`] must return. Otherwise the error is tolerated and counted, and the
+    /// The exchange, which [`Dialect::receive`] must return. Otherwise the errors are tolerated and counted, and the
     /// dialect continues.
     #[cold]
-    fn wrong(&mut self, exchange: Box<Exchange>) -> Result<(), Box<Exchange>> {
+    fn wrong(&mut self, exchange: Box<Exchange>, count: u64) -> Result<(), Box<Exchange>> {
+        let _ = count;
         Err(exchange)
     }
 }

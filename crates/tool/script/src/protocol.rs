@@ -236,6 +236,8 @@ pub struct Pushes<'a> {
     /// The server may announce that messages are lost, where the protocol has such an announcement. It is
     /// counted ([`crate::Dialect::announced`]). Otherwise it is an error.
     pub may_be_lost: bool,
+    /// Wrong messages are counted, and the load continues.
+    pub tolerates: bool,
 }
 
 /// What the requests address, and the parts of requests that depend on the plan.

@@ -216,7 +216,8 @@ pub struct LoadArgs {
     #[arg(long)]
     pub busy_poll: bool,
     /// Continue after wrong or missing replies, and count them: the load succeeds unless more than this
-    /// share of all requests fails. Without it, the first wrong reply stops the load
+    /// share of all requests fails, or of a hub's deliveries. Without it, the first wrong reply stops the
+    /// load
     #[arg(long, value_parser = percent, value_name = "PERCENT")]
     pub tolerate: Option<f64>,
     /// Fail with exit status 1 if a figure is beyond its limit (repeatable). Quote it, because the

@@ -11,14 +11,14 @@ use super::{
 use regatta_load::{Plan, Tally};
 use regatta_record::{
     AnnouncedLosses, CellFinding, FORMAT, Figure, Kind, Latency, LoadOperation, LoadResult,
-    LoadThreshold, Operation, OperationCounted, Unseen, Verdict, encode_histogram,
+    LoadThreshold, Operation, OperationCounted, Unseen, Verdict, are_many_lost, encode_histogram,
 };
 use std::num::NonZeroU32;
 
 /// The figures of one kind. In an open loop, `unanswered` requests were due and have no right reply.
 fn operation(counted: &OperationCounted, duration_s: f64, unanswered: u64) -> LoadOperation {
-    let OperationCounted { operation, count, whole_run, histogram } = counted;
-    let beyond = if operation.fails_with_request() { unanswered } else { 0 };
+    let OperationCounted { operation, count, whole_run, histogram, missing } = counted;
+    let beyond = missing + if operation.fails_with_request() { unanswered } else { 0 };
     LoadOperation {
         operation: operation.clone(),
         count: *count,
@@ -39,7 +39,6 @@ pub fn result(
 ) -> LoadResult {
     let plan = &agents::on_their_cpus(plan, on_agents);
     let duration_s = tally.window_ns as f64 / 1e9;
-    let failed = tally.errors.failed();
     let cost_per = plan.workload.cost_per();
     let operations = tally.count_of(&cost_per);
     let each = |ns: u64| (operations > 0).then(|| ns as f64 / operations as f64);
@@ -53,7 +52,7 @@ pub fn result(
         errors: tally.errors,
         statuses: tally.statuses.clone(),
         tolerated: args.tolerated(),
-        failed: failed as f64 / (failed + tally.replies).max(1) as f64,
+        failed: tally.failed_share(tally.errors.failed(), 0).share,
         causes: tally.causes.clone(),
         duration_s,
         rate_per_s: if duration_s > 0.0 { tally.requests as f64 / duration_s } else { 0.0 },
@@ -87,7 +86,9 @@ pub fn result(
         settling: None,
         verified: tally.verified,
         announced: tally.announced,
-        wrong_deliveries: tally.wrong_deliveries,
+        // Agents do not know what is missing of the broadcasts of other machines.
+        wrong_deliveries: tally.wrong_deliveries.filter(|_| on_agents.is_none()),
+        absent: tally.broadcasts.map_or(0, |counts| counts.absent),
         thresholds: Vec::new(),
         stages: stages::results(plan, tally, server),
         verdict: server.judge(plan, tally, spent.as_ref()),
@@ -96,23 +97,30 @@ pub fn result(
     open::fill(&mut result, tally);
     result.verdict = stages::verdict(result.verdict, &result.stages);
     result.verdict = agents::verdict(result.verdict, result.agents.as_ref(), duration_s);
-    if let Some(losses) = tally.announced {
-        let delivered =
-            tally.operations.iter().find(|one| one.operation.name == result.cost_per.name);
-        let delivered = delivered.map_or(0, |one| one.whole_run);
-        result.verdict = with_losses(result.verdict, losses, delivered, tally.replies);
-    }
+    result.verdict = of_deliveries(result.verdict, tally, &result.cost_per);
     result.thresholds = thresholds(&args.fail_if, plan, tally, &result);
     result
 }
 
-/// Adds what the announced losses of a hub mean for this number of deliveries, and of requests that were not refused.
-/// Without any delivery of a broadcast that is known to be published, the load has failed. What is missed or refused has
-/// no latency, and a hub that announces what is late as lost would look fast; so more than 1 in 1,000 void rate and
-/// latency.
+/// Adds what deliveries mean that have not come or were not owed, if the load has some. Costs are per delivery then.
+fn of_deliveries(verdict: Verdict, tally: &Tally, cost_per: &Operation) -> Verdict {
+    let absent = tally.broadcasts.map_or(0, |counts| counts.absent);
+    let missing = tally.wrong_deliveries.map_or(0, |wrong| wrong.missing) + absent;
+    if missing == 0 && tally.announced.is_none() {
+        return verdict;
+    }
+    let delivered = tally.operations.iter().find(|one| one.operation.name == cost_per.name);
+    let delivered = delivered.map_or(0, |one| one.whole_run);
+    let losses = tally.announced.unwrap_or_default();
+    with_losses(verdict, (losses, missing), delivered, tally.right_replies())
+}
+
+/// Adds what the announced losses of a hub, and deliveries that are `missing` or not owed to members that are away, mean
+/// for this number of deliveries, and of requests that were not refused. Without any delivery of a broadcast that is
+/// known to be published, although something was announced as lost, the load has failed. Many void rate and latency.
 fn with_losses(
     mut verdict: Verdict,
-    losses: AnnouncedLosses,
+    (losses, missing): (AnnouncedLosses, u64),
     delivered: u64,
     requests: u64,
 ) -> Verdict {
@@ -122,8 +130,9 @@ fn with_losses(
         let finding = CellFinding::new(Kind::Failed, why.to_owned());
         return agents::with(verdict, finding, Kind::Failed.voids());
     }
-    let are_many = |lost: u64, rest: u64| lost.saturating_mul(1_000) > lost + rest;
-    if are_many(losses.missed, delivered) || are_many(losses.refused(), requests) {
+    if are_many_lost(losses.missed + missing, delivered)
+        || are_many_lost(losses.refused(), requests)
+    {
         for figure in [Figure::Rate, Figure::Latency] {
             if !verdict.voids(figure) {
                 verdict.void.push(figure);
@@ -144,8 +153,12 @@ fn thresholds(
     let pushed = tally.operations.iter().find(|one| one.operation.name == limited.name);
     let histogram = pushed.map_or(&tally.histogram, |one| &one.histogram);
     let unsent = tally.open_loop.as_ref().map_or(0, |open| open.unsent);
-    let unanswered = if pushed.is_some() { 0 } else { unanswered(tally) };
+    let unanswered = match pushed {
+        Some(pushed) => pushed.missing,
+        None => unanswered(tally),
+    };
     let errors = tally.errors.total() - tally.errors.closed_idle + unsent;
+    let wrong = tally.wrong_deliveries.unwrap_or_default();
     let figures = Figures {
         across: result.agents.as_ref().and_then(|agents| agents.across.as_ref()),
         stage: None,
@@ -153,7 +166,9 @@ fn thresholds(
         streams: streams(tally, result.duration_s),
         rate_per_s: result.rate_per_s,
         errors,
-        requests: errors + tally.replies,
+        error_share: (errors + tally.replies > 0)
+            .then(|| tally.failed_share(errors, tally.errors.connect).share),
+        requests: tally.right_replies() + errors.saturating_sub(wrong.total()),
         refused: tally.announced.map_or(0, AnnouncedLosses::refused),
         cost_ns: result.server_cpu_ns_per_request,
         cost_is_least: matches!(result.server_unseen, Some(Unseen::Unbounded)),
@@ -202,7 +217,7 @@ mod tests {
     #[test]
     fn a_load_fails_if_all_that_was_delivered_may_not_have_been_published() {
         let judged = |losses, delivered| {
-            with_losses(Verdict::new(Kind::ServerBound, "busy"), losses, delivered, 1_000)
+            with_losses(Verdict::new(Kind::ServerBound, "busy"), (losses, 0), delivered, 1_000)
         };
         let none = AnnouncedLosses::default();
         let missed = AnnouncedLosses { gaps: 1, missed: 9, ..none };
@@ -220,22 +235,26 @@ mod tests {
     }
 
     #[test]
-    fn more_than_one_in_a_thousand_that_is_missed_or_refused_voids_rate_and_latency() {
+    fn more_than_one_in_a_thousand_that_is_missed_missing_or_refused_voids_rate_and_latency() {
         let none = AnnouncedLosses::default();
         let missed = |missed| AnnouncedLosses { gaps: 1, missed, ..none };
         let refused = |not_published, unknown| AnnouncedLosses { not_published, unknown, ..none };
         let of_unknown = AnnouncedLosses { unknown_deliveries: 500, ..missed(1) };
-        for (losses, voids) in [
-            (none, false),
-            (missed(1), false),
-            (missed(2), true),
-            (of_unknown, true),
-            (refused(1, 0), false),
-            (refused(1, 1), true),
+        for (losses, missing, voids) in [
+            (none, 0, false),
+            (missed(1), 0, false),
+            (missed(2), 0, true),
+            (of_unknown, 0, true),
+            (refused(1, 0), 0, false),
+            (refused(1, 1), 0, true),
+            (none, 1, false),
+            (none, 2, true),
+            (missed(1), 1, true),
         ] {
-            let verdict = with_losses(Verdict::new(Kind::ServerBound, "busy"), losses, 999, 999);
+            let usual = Verdict::new(Kind::ServerBound, "busy");
+            let verdict = with_losses(usual, (losses, missing), 999, 999);
             for figure in [Figure::Rate, Figure::Latency] {
-                assert_eq!(verdict.voids(figure), voids, "{losses:?}");
+                assert_eq!(verdict.voids(figure), voids, "{losses:?}, {missing}");
             }
         }
     }

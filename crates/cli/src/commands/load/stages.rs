@@ -54,6 +54,7 @@ fn of_stage(
 pub fn figures<'a>(stage: &'a LoadStage, tally: &Tally) -> Figures<'a> {
     let open = &stage.open_loop;
     let errors = open.unsent + open.timed_out + open.lost;
+    let requests = open.due - open.refused;
     Figures {
         across: None,
         stage: Some(stage.number),
@@ -61,7 +62,8 @@ pub fn figures<'a>(stage: &'a LoadStage, tally: &Tally) -> Figures<'a> {
         streams: None,
         rate_per_s: stage.rate_per_s,
         errors,
-        requests: open.due - open.refused,
+        error_share: (requests > 0).then(|| errors as f64 / requests as f64),
+        requests,
         refused: open.refused,
         cost_ns: stage.server_cpu_ns_per_request,
         cost_is_least: matches!(stage.server_unseen, Some(Unseen::Unbounded)),

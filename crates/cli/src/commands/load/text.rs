@@ -142,14 +142,16 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
     if let Some(announced) = result.announced {
         losses_in_words(announced).into_iter().for_each(|words| line("announced", words));
     }
-    if let Some(wrong) = result.wrong_deliveries.filter(|wrong| *wrong != Default::default()) {
+    if let Some(wrong) = result.wrong_deliveries.filter(|wrong| wrong.total() > 0) {
         line("wrong", wrong_in_words(wrong));
     }
     for threshold in threshold::lines(&args.fail_if, &result.thresholds) {
         line("fail if", threshold);
     }
     let (kind, because) = (result.verdict.kind().name(), result.verdict.because());
-    line("verdict", format!("{kind}: {because}{}{}", lost_share(result), refused_share(result)));
+    let shares =
+        [lost_share, missing_share, absent_share, refused_share].map(|of| of(result)).concat();
+    line("verdict", format!("{kind}: {because}{shares}"));
     if let Some(wrong) = result.first_wrong.as_ref().or(result.first_unfinished.as_ref()) {
         line("  sent", wrong.sent.clone());
         line("  expected", wrong.expected.clone());
@@ -204,10 +206,26 @@ fn verified_in_words(Verified { operations, keys, beyond }: Verified) -> String 
 /// The share of the owed deliveries that the server announced as lost, to follow the verdict. Empty: none.
 fn lost_share(result: &LoadResult) -> String {
     let losses = result.announced.unwrap_or_default();
-    let of = |one: &&LoadOperation| one.operation.name == result.cost_per.name;
-    let delivered = result.operations.iter().find(of).map_or(0, |one| one.whole_run);
-    let delivered = delivered.saturating_sub(losses.unknown_deliveries);
+    let delivered = delivered(result).saturating_sub(losses.unknown_deliveries);
     share_in_words(losses.missed, delivered, "the deliveries announced as lost")
+}
+
+/// The share of the owed deliveries that are missing, to follow the verdict. Empty: none.
+fn missing_share(result: &LoadResult) -> String {
+    let missing = result.wrong_deliveries.unwrap_or_default().missing;
+    share_in_words(missing, delivered(result), "the deliveries missing")
+}
+
+/// The share of the deliveries that nobody was owed while members were away, to follow the verdict. Empty: none.
+fn absent_share(result: &LoadResult) -> String {
+    let what = "the deliveries owed to nobody, because connections of members were lost";
+    share_in_words(result.absent, delivered(result), what)
+}
+
+/// Number of deliveries of the whole run.
+fn delivered(result: &LoadResult) -> u64 {
+    let of = |one: &&LoadOperation| one.operation.name == result.cost_per.name;
+    result.operations.iter().find(of).map_or(0, |one| one.whole_run)
 }
 
 /// The share of the requests that the server refused, to follow the verdict. Empty: none.
@@ -235,7 +253,7 @@ fn processes_in_words(pids: &[u32]) -> String {
 
 /// Wrong deliveries, by kind.
 fn wrong_in_words(wrong: WrongDeliveries) -> String {
-    let WrongDeliveries { missing, twice, out_of_order, unsent } = wrong;
+    let WrongDeliveries { missing, twice, out_of_order, unsent, .. } = wrong;
     let [missing, twice, out_of_order, unsent] =
         [missing, twice, out_of_order, unsent].map(HumanCount);
     format!(
@@ -424,7 +442,8 @@ mod tests {
         let wrong = WrongDeliveries { missing: 4, twice: 3, out_of_order: 2, unsent: 1 };
         let pids = [7, 8, 9];
         let text = printed(&result(serde_json::json!({
-            "refused": 10, "announced": losses, "wrong_deliveries": wrong, "server_pids": pids,
+            "refused": 10, "announced": losses, "wrong_deliveries": wrong, "absent": 6,
+            "server_pids": pids,
         })));
         for line in [
             "refused     10 requests, which are in no rate and no latency",
@@ -433,7 +452,8 @@ mod tests {
             "wrong       deliveries: 4 missing without an announcement, 3 that came before, 2 in another order, \
              1 that were not published",
             "server CPU  2.50 µs/request, of processes 7, 8 and 9 with their descendants",
-            "verdict     server-bound: busy; 0.99% of the requests refused",
+            "verdict     server-bound: busy; 100.00% of the deliveries missing; 100.00% of the deliveries owed to \
+             nobody, because connections of members were lost; 0.99% of the requests refused",
         ] {
             assert!(text.lines().any(|one| one == line), "{line}:\n{text}");
         }

@@ -28,7 +28,7 @@ enum Metric {
     MessageRate,
     /// A number of errors.
     Errors,
-    /// The share of requests with an error.
+    /// The share of requests, or of deliveries, with an error.
     ErrorShare,
     /// A number of refusals.
     Refused,
@@ -85,9 +85,11 @@ pub struct Figures<'a> {
     pub streams: Option<Streams>,
     /// Operations per second.
     pub rate_per_s: f64,
-    /// Wrong or missing replies, failed connections, and scheduled requests that were not sent.
+    /// Wrong or missing replies and deliveries, failed connections, and scheduled requests that were not sent.
     pub errors: u64,
-    /// Requests that these errors are a share of, including the failed ones, without the refused ones.
+    /// The share of the requests, or of the deliveries if that is more, with such an error; `None` without any.
+    pub error_share: Option<f64>,
+    /// Requests, including the failed ones, without the refused ones.
     pub requests: u64,
     /// Requests that the server refused, as it may.
     pub refused: u64,
@@ -107,7 +109,7 @@ pub struct Times {
     pub latency: Latency,
     /// Number of these times.
     pub answered: u64,
-    /// Requests that have no such time because their reply did not arrive in time.
+    /// Requests that have no such time because their reply did not arrive in time, or deliveries that are missing.
     pub unanswered: u64,
 }
 
@@ -328,7 +330,6 @@ impl Threshold {
     /// The figure, in the unit of the limit; `None` if it is not known.
     fn value(&self, figures: &Figures<'_>) -> Option<f64> {
         let Figures { errors, requests, refused, .. } = figures;
-        let share = |part: u64, all: u64| (all > 0).then(|| part as f64 / all as f64);
         match self.metric {
             Metric::Time(of, statistic) => {
                 let Times { latency, unanswered, .. } = figures.times(of)?;
@@ -349,9 +350,12 @@ impl Threshold {
             Metric::Rate => Some(figures.rate_per_s),
             Metric::MessageRate => figures.streams.as_ref().map(|all| all.messages_per_s),
             Metric::Errors => Some(*errors as f64),
-            Metric::ErrorShare => share(*errors, *requests),
+            Metric::ErrorShare => figures.error_share,
             Metric::Refused => Some(*refused as f64),
-            Metric::RefusedShare => share(*refused, *requests + *refused),
+            Metric::RefusedShare => {
+                let all = *requests + *refused;
+                (all > 0).then(|| *refused as f64 / all as f64)
+            }
             Metric::Cost => figures.cost_ns,
         }
     }

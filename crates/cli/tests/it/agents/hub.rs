@@ -6,6 +6,7 @@ use crate::support::{Server, processes::json};
 use regatta_testkit::skip;
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
+    collections::BTreeSet,
     io::{self, Read, Write},
     net::{Shutdown, SocketAddr, TcpListener, TcpStream},
     thread,
@@ -21,8 +22,12 @@ pub(crate) enum Fault {
     Alters,
     /// Also sends one with a number that no broadcast has yet.
     Invents,
-    /// Closes the connection, if the member only listens.
+    /// Closes the connection, if the member only listens, after it has withheld a copy of each sender: one of them is
+    /// on the machine of the member.
     Closes,
+    /// Closes the connection, if the member only listens, after that copy. When the member connects again, it waits for
+    /// [`JOINS_AFTER`].
+    Dismisses,
     /// Nothing, but everything that member 1 gets is delayed by [`DELAY`].
     Delays,
     /// Nothing, but every copy of a broadcast of another member is delayed by [`DELAY`].
@@ -30,13 +35,19 @@ pub(crate) enum Fault {
 }
 
 const DELAY: Duration = Duration::from_millis(20);
+const JOINS_AFTER: Duration = Duration::from_millis(300);
+/// Number of members of the load with [`Fault::Dismisses`].
+const DISMISSED: usize = 4;
 
 /// Starts a relay of WebSocket connections to a hub.
 pub(crate) fn relay(hub: SocketAddr, fault: Fault) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
-        for stream in listener.incoming().map_while(Result::ok) {
+        for (number, stream) in listener.incoming().map_while(Result::ok).enumerate() {
+            if fault == Fault::Dismisses && number >= DISMISSED {
+                thread::sleep(JOINS_AFTER);
+            }
             let hub = TcpStream::connect(hub).unwrap();
             hub.set_nodelay(true).unwrap();
             stream.set_nodelay(true).unwrap();
@@ -63,7 +74,7 @@ fn pass_on(mut hub: TcpStream, mut member: &TcpStream, fault: Fault) -> io::Resu
         head.push(byte[0]);
     }
     member.write_all(&head)?;
-    let (mut own, mut copies) = (None, 0);
+    let (mut own, mut copies, mut withheld) = (None, 0, BTreeSet::new());
     loop {
         let mut frame = vec![0; 2];
         hub.read_exact(&mut frame)?;
@@ -85,16 +96,27 @@ fn pass_on(mut hub: TcpStream, mut member: &TcpStream, fault: Fault) -> io::Resu
         if fault == Fault::DelaysOthers && !is_own {
             thread::sleep(DELAY);
         }
+        // The members 0 and 1 send.
+        if fault == Fault::Closes && own.as_deref() > Some("00000001") && copies >= 5 {
+            withheld.insert(sender);
+            if withheld.len() == 2 {
+                return Ok(());
+            }
+            continue;
+        }
         if is_own || copies != 5 {
             member.write_all(&frame)?;
             continue;
         }
+        if fault == Fault::Dismisses && own.as_deref() > Some("00000001") {
+            return member.write_all(&frame);
+        }
         let at = frame.len() - payload.len();
         match fault {
             Fault::Drops => {}
-            // The members 0 and 1 send.
-            Fault::Closes if own.as_deref() > Some("00000001") => return Ok(()),
-            Fault::Closes | Fault::Delays | Fault::DelaysOthers => member.write_all(&frame)?,
+            Fault::Closes | Fault::Dismisses | Fault::Delays | Fault::DelaysOthers => {
+                member.write_all(&frame)?;
+            }
             Fault::Doubles => member.write_all(&[&frame[..], &frame].concat())?,
             Fault::Alters => {
                 flip(&mut frame[at + 39]);
@@ -167,17 +189,38 @@ fn a_copy_that_is_invented_is_found() {
     );
 }
 
+/// What a member was owed by its own machine is missing. What it got from the other one is not checked.
 #[test]
-fn a_closed_connection_of_a_member_is_no_error_of_deliveries() {
+fn a_closed_connection_of_a_member_is_no_error_of_deliveries_between_machines() {
     let place = Place::new();
     let hub = Server::of("hub", "epoll", &[]);
     let url = format!("ws://{}/ws", relay(hub.addr, Fault::Closes));
     let first = ["load", &url, "--on", "one,two", "-c", "2", "--idle", "2", "--rate", "500/s"];
     let more = ["-d", "400ms", "--warm-up", "200ms", "--timeout", "1s"];
     let output = place.of(&first, &more).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
     let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(text.contains("with deliveries owed"), "{text}");
     assert!(text.contains("void: the connections of 2 members were closed"), "{text}");
+    assert!(!text.contains("although the load has waited"), "{text}");
+}
+
+/// Nobody owes it anything until it has joined again, also from the other machine.
+#[test]
+fn a_member_that_joins_again_late_voids_rate_and_latency() {
+    let place = Place::new();
+    let hub = Server::of("hub", "epoll", &[]);
+    let url = format!("ws://{}/ws", relay(hub.addr, Fault::Dismisses));
+    let first = ["load", &url, "--on", "one,two", "-c", "2", "--idle", "2", "--rate", "50/s"];
+    let more = ["-d", "1s", "--warm-up", "100ms", "--timeout", "2s", "--json", "-"];
+    let output = place.of(&first, &more).output().unwrap();
+    assert!(!output.stdout.is_empty(), "{}", stderr(&output));
+    let result = json(&output);
+    // Two members were away for 0.3 s, in which about 15 broadcasts were sent.
+    assert!(result["absent"].as_u64().is_some_and(|absent| absent > 10), "{result:#}");
+    let void = result["verdict"]["void"].as_array().unwrap();
+    let is_void = |figure: &str| void.iter().any(|one| one == figure);
+    assert!(is_void("rate") && is_void("latency"), "{void:?}");
 }
 
 /// The first step of a search for the capacity of a hub at a rate, from two machines, through the relay.

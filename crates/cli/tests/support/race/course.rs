@@ -169,6 +169,7 @@ impl Course {
             .env("LIAR", example("liar"))
             .env("SLOW_HASH", example("slow_hash"))
             .env("STREAMS", example("streams"))
+            .env("HUB_LIAR", example("hub_liar"))
             .env("ILL_BEHAVED_LOG", self.path("log"))
             // Races that are killed leave their folders there. They go with this course.
             .env("TMPDIR", self.folder.path().join("tmp"))

@@ -352,11 +352,7 @@ mod tests {
             by_agents: false,
             requests,
             window_ns: 1_000_000_000,
-            replies: LoadFaults {
-                errors: Errors::default(),
-                first_wrong: None,
-                server_died: false,
-            },
+            replies: LoadFaults::default(),
             answered: requests,
             tolerates: None,
             latencies,

@@ -104,6 +104,8 @@ pub struct CellRounds {
     /// One of its threads could run on other CPUs than assigned: number of rounds, and the first
     /// report.
     pub left_its_cpus: Option<(u32, String)>,
+    /// Many deliveries were owed to nobody, because members were away: number of rounds, and the highest share.
+    pub away: Option<(u32, f64)>,
     /// CPU time of its processes and number of operations, by pass.
     pub took: Vec<Option<MeasuredWork>>,
     /// Sources of the server's CPU time.
@@ -191,6 +193,8 @@ impl CellRounds {
         self.remark = reported(run, |r| r.remark.as_ref());
         self.served_by_others = reported(run, |r| r.served_by_others.as_ref());
         self.left_its_cpus = reported(run, |r| r.left_its_cpus.as_ref());
+        let absent = run.iter().filter_map(|r| r.share_of_absent()).map(|share| (1, share));
+        self.away = absent.reduce(|(all, most), (one, share)| (all + one, share.max(most)));
         self.took = rounds.iter().map(|r| r.and_then(|r| MeasuredWork::of(r, per))).collect();
         self.roles = Role::all(rounds, per);
         self.window_s = run.iter().map(|r| r.window_ns as f64 / 1e9).sum();

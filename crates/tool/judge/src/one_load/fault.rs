@@ -7,6 +7,8 @@ use regatta_record::{Errors, Exchange, Outcome};
 pub struct LoadFaults<'a> {
     /// Errors by kind, over the whole run.
     pub errors: Errors,
+    /// How many of these errors are deliveries of a hub that have not come.
+    pub missing_deliveries: u64,
     /// The first wrong exchange.
     pub first_wrong: Option<&'a Exchange>,
     /// The server refused every connection, or answered nothing, until the load gave up.
@@ -32,8 +34,31 @@ pub fn of_replies(name: &str, replies: LoadFaults<'_>) -> Option<Outcome> {
         .filter(|(kind, count)| !["connect", "closed_idle"].contains(kind) && *count > 0)
         .map(|(kind, count)| format!("{} {count}", kind.replace('_', " ")))
         .collect();
+    let what = match replies.missing_deliveries {
+        0 => "replies",
+        all if all >= replies.errors.failed() => "deliveries",
+        _ => "replies and deliveries",
+    };
     (!missing.is_empty()).then(|| Outcome::Disqualified {
-        because: format!("replies are missing: {}", missing.join(", ")),
+        because: format!("{what} are missing: {}", missing.join(", ")),
         exchange: None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deliveries_are_not_called_replies() {
+        for (missing_deliveries, what) in
+            [(0, "replies"), (2, "replies and deliveries"), (3, "deliveries")]
+        {
+            let errors = Errors { closed_early: 3, closed_idle: 9, ..Errors::default() };
+            let faults = LoadFaults { errors, missing_deliveries, ..LoadFaults::default() };
+            let because = format!("{what} are missing: closed early 3");
+            let expected = Outcome::Disqualified { because, exchange: None };
+            assert_eq!(of_replies("it", faults), Some(expected));
+        }
+    }
 }

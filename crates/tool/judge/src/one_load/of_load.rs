@@ -6,7 +6,7 @@ use crate::{
     one_load::fault,
     verdict::{self, AtRate, Remedy, Used},
 };
-use regatta_record::{Drive, Figure, Kind, Outcome, Verdict};
+use regatta_record::{Drive, FailedShare, Figure, Kind, Outcome, Verdict};
 
 /// Judges the result of a load; `server` is `None` if it was not observed.
 pub fn of_load(load: &SingleLoad<'_>, server: Option<ObservedServer>) -> Verdict {
@@ -62,13 +62,14 @@ pub fn of_load(load: &SingleLoad<'_>, server: Option<ObservedServer>) -> Verdict
 /// Faults of the server, or more of them than tolerated.
 fn fault(load: &SingleLoad<'_>) -> Option<Outcome> {
     let tolerated = load.tolerates.filter(|_| !load.replies.server_died);
-    let Some(share) = tolerated else { return fault::of_replies("the server", load.replies) };
-    let failed = load.failed();
-    let because = || {
-        let (failed, share) = (failed * 100.0, share * 100.0);
-        format!("{failed:.2}% of the requests failed; at most {share}% are tolerated")
+    let Some((FailedShare { share, of }, most)) = tolerated else {
+        return fault::of_replies("the server", load.replies);
     };
-    (failed > share).then(|| Outcome::Disqualified { because: because(), exchange: None })
+    let because = || {
+        let (share, most) = (share * 100.0, most * 100.0);
+        format!("{share:.2}% of the {of} failed; at most {most}% are tolerated")
+    };
+    (share > most).then(|| Outcome::Disqualified { because: because(), exchange: None })
 }
 
 fn load_used(load: &SingleLoad<'_>, window_ns: f64) -> Used {
@@ -122,6 +123,9 @@ mod tests {
         let drive = rate
             .and_then(NonZeroU32::new)
             .map_or(Drive::Closed, |rate| Drive::Open { rate, arrivals: Arrivals::Poisson });
+        let failed = replies.errors.failed() as f64;
+        let failed = FailedShare { share: failed / (failed + 1_000.0), of: "requests" };
+        let tolerates = tolerates.map(|most| (failed, most));
         of_load(&SingleLoad { drive, replies, tolerates, ..load(&latencies) }, server)
     }
 
@@ -217,7 +221,7 @@ mod tests {
         let errors = Errors { wrong_reply: 7, timeout: 3, connect: 500, ..Errors::default() };
         let exchange =
             Exchange { sent: "".into(), expected: "".into(), received: "".into(), reply_index: 0 };
-        let replies = LoadFaults { errors, first_wrong: Some(&exchange), server_died: false };
+        let replies = LoadFaults { errors, first_wrong: Some(&exchange), ..LoadFaults::default() };
         let kind = |replies, tolerates| of_replies(None, None, replies, tolerates).kind();
         // 10 of 1,010.
         assert_eq!(kind(replies, Some(0.01)), Kind::ServerNotObserved);
@@ -229,6 +233,24 @@ mod tests {
         );
         let died = LoadFaults { server_died: true, first_wrong: None, ..replies };
         assert_eq!(kind(died, Some(1.0)), Kind::Failed);
+    }
+
+    #[test]
+    fn the_deliveries_of_a_hub_may_fail_by_no_more_than_the_requests() {
+        let latencies = Histogram::new_with_bounds(1, SECOND_NS, 3).unwrap();
+        let failed = FailedShare { share: 0.02, of: "deliveries" };
+        let judged = |most| {
+            let errors = Errors { closed_early: 20, ..Errors::default() };
+            let replies = LoadFaults { errors, ..LoadFaults::default() };
+            let tolerates = Some((failed, most));
+            of_load(&SingleLoad { replies, tolerates, ..load(&latencies) }, None)
+        };
+        assert_eq!(judged(0.02).kind(), Kind::ServerNotObserved);
+        let because = "2.00% of the deliveries failed; at most 1% are tolerated";
+        assert_eq!(
+            (judged(0.01).kind(), judged(0.01).because()),
+            (Kind::Disqualified, because.into())
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::one_load::fault::LoadFaults;
 use hdrhistogram::Histogram;
-use regatta_record::{Drive, Latency, OpenLoopFigures};
+use regatta_record::{Drive, FailedShare, Latency, OpenLoopFigures};
 
 /// A single load: its settings and its results. Times are nanoseconds.
 #[derive(Clone, Debug)]
@@ -23,8 +23,8 @@ pub struct SingleLoad<'a> {
     pub replies: LoadFaults<'a>,
     /// Correct replies over the whole run.
     pub answered: u64,
-    /// The fraction of all requests that may fail, wrong replies included; `None`: none may.
-    pub tolerates: Option<f64>,
+    /// The fraction that failed, and the one that may; `None`: none may.
+    pub tolerates: Option<(FailedShare, f64)>,
     /// Latencies of the answered requests.
     pub latencies: &'a Histogram<u64>,
     /// The operations that a latency limit applies to: the requests, or operations that follow from
@@ -80,12 +80,6 @@ impl SingleLoad<'_> {
     /// others. In closed loop: 0.
     pub fn unanswered(&self) -> u64 {
         self.open_loop.as_ref().map_or(0, |open| open.unsent + open.timed_out + open.lost)
-    }
-
-    /// The fraction of the requests of the whole run that failed.
-    pub fn failed(&self) -> f64 {
-        let failed = self.replies.errors.failed();
-        failed as f64 / (failed + self.answered).max(1) as f64
     }
 
     /// Correct replies per second.

@@ -116,6 +116,26 @@ fn a_round_without_operations_of_the_cost_kind_fails() {
     assert!(hub(&per_request, &rounds).cost_ns_per_request.is_some());
 }
 
+/// A hub that closes connections of members, and lets them wait for their first reply, has fewer deliveries to make.
+#[test]
+fn members_that_were_away_void_rate_and_latency() {
+    let (asked, rounds) = race(50, 3);
+    let with = |absent: fn(&Round) -> u64| {
+        let mut rounds = rounds.clone();
+        for round in rounds.iter_mut().filter(|round| round.contender == "hub") {
+            round.absent = absent(round);
+        }
+        hub(&asked, &rounds).verdict
+    };
+    let few = with(|round| round.operations[0].whole_run / 1_100);
+    assert!(!few.is(Kind::MembersAway) && !few.voids(Figure::Rate), "{few:?}");
+    let many = with(|round| if round.round < 2 { round.operations[0].whole_run } else { 0 });
+    assert_eq!(many.kind(), Kind::MembersAway);
+    assert!(many.voids(Figure::Rate) && many.voids(Figure::Latency) && !many.voids(Figure::Cost));
+    let expected = "in 2 of 7 starts 50% of the deliveries were owed to nobody";
+    assert!(many.because().starts_with(expected), "{}", many.because());
+}
+
 /// Unsolicited deliveries end a round as wrong replies: there is no cost, however many were
 /// counted.
 #[test]

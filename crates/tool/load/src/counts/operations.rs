@@ -153,9 +153,17 @@ impl Heard for Listener<'_> {
     }
 
     #[cold]
-    fn wrong(&mut self, exchange: Box<Exchange>) -> Result<(), Box<Exchange>> {
+    fn missing(&mut self, kind: usize, sent_at: Nanos, count: u64) {
+        let Operations { counted, sends, .. } = &mut *self.operations;
+        if sends.contain(sent_at) {
+            counted[kind - 1].missing += count;
+        }
+    }
+
+    #[cold]
+    fn wrong(&mut self, exchange: Box<Exchange>, count: u64) -> Result<(), Box<Exchange>> {
         let Some(wrong) = &mut self.operations.wrong else { return Err(exchange) };
-        wrong.count += 1;
+        wrong.count += count;
         wrong.first.get_or_insert(exchange);
         Ok(())
     }
@@ -204,6 +212,12 @@ mod tests {
         operations.window_closes();
         // It was received after the window, but was due inside it.
         operations.listen(opened + 300 * MS).heard(1, opened + 50 * MS);
+        // What is missing counts if its send was inside, whenever that is known.
+        for sent_at in [opened - MS, opened, opened + 99 * MS, opened + 100 * MS] {
+            operations.listen(opened + 300 * MS).missing(1, sent_at, 3);
+        }
+        let missing: Vec<u64> = operations.counted.iter().map(|one| one.missing).collect();
+        assert_eq!(missing, [6, 0]);
         let latencies = &operations.counted[0].histogram;
         assert_eq!((latencies.min(), latencies.max() / MS), (1, 250), "0 ns is recorded as 1");
         assert_eq!(counts(operations), [(4, 6, 3), (0, 0, 0)]);

@@ -256,7 +256,7 @@ fn part(threads: usize) -> Part {
 fn only_errors(counted: &mut Counted) -> Counted {
     let mut operations = mem::take(&mut counted.operations);
     for one in &mut operations {
-        one.count = 0;
+        (one.count, one.missing) = (0, 0);
         one.histogram.reset();
     }
     Counted {
@@ -264,6 +264,8 @@ fn only_errors(counted: &mut Counted) -> Counted {
         causes: mem::take(&mut counted.causes),
         first_unfinished: counted.first_unfinished.take(),
         replies: counted.replies,
+        wrong_deliveries: counted.wrong_deliveries,
+        broadcasts: counted.broadcasts,
         connections_opened: counted.connections_opened,
         in_flight_limit: counted.in_flight_limit,
         operations,

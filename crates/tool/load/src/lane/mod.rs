@@ -21,7 +21,7 @@ use crate::{
     running::{
         director::Director,
         orders::{Order, Slice, SliceBarrier},
-        run::{reached, work},
+        run::{add_counts_of, reached, work},
         shared::Shared,
     },
     sockets::limits,
@@ -257,7 +257,10 @@ impl Visitor for Run {
         let part = Part::whole(shared.gauges.len() as u32);
         let done = work(dialect, plan, part, shared, &mut leader, |_| ())?;
         let outcome = leader.outcome()?;
-        let counts = done.into_iter().map(|done| done.count).collect();
+        let mut counts: Vec<Count> = done.into_iter().map(|done| done.count).collect();
+        if let Some(first) = counts.first_mut() {
+            add_counts_of(dialect, &mut first.sum);
+        }
         Ok(Ended { counts, end: End { outcome, verified: dialect.verified() } })
     }
 }

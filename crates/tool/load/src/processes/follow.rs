@@ -12,7 +12,7 @@ use crate::{
     running::{
         gatherer::Gatherer,
         leads::Leads,
-        run::work,
+        run::{add_counts_of, work},
         shared::{Phase, Shared},
     },
     sockets::limits,
@@ -135,8 +135,7 @@ impl Visitor for Run<'_> {
         if let Some(across) = &mut counted.across {
             across.seen = dialect.across().unwrap_or_default();
         }
-        counted.announced = dialect.announced();
-        counted.wrong_deliveries = dialect.wrong_deliveries();
+        add_counts_of(dialect, &mut counted);
         (counted.first_wrong, counted.tls) = (shared.first_wrong(), shared.spoken());
         if let Some(gatherer) = gatherer {
             gatherer.add_to(&mut counted.histogram);

@@ -18,7 +18,7 @@ use crate::{
         tls::{self, Tls},
     },
 };
-use regatta_record::{Part, SecondCounted};
+use regatta_record::{Counted, Part, SecondCounted};
 use regatta_script::{Dialect, Visitor};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::{
@@ -130,8 +130,7 @@ fn carry_out<D: Dialect>(
     let outcome = director.outcome()?;
     let mut counted = tally::count(counts, dialect.operations(), part, outcome.window, plan);
     (counted.first_wrong, counted.tls) = (shared.first_wrong(), shared.spoken());
-    counted.announced = dialect.announced();
-    counted.wrong_deliveries = dialect.wrong_deliveries();
+    add_counts_of(dialect, &mut counted);
     if let Some(gatherer) = gatherer {
         gatherer.add_to(&mut counted.histogram);
     }
@@ -187,6 +186,13 @@ pub(crate) fn work<D: Dialect>(
         }
         None => Ok(done),
     }
+}
+
+/// Adds what the dialect itself counted in the whole run.
+pub(crate) fn add_counts_of(dialect: &impl Dialect, counted: &mut Counted) {
+    counted.announced = dialect.announced();
+    counted.wrong_deliveries = dialect.wrong_deliveries();
+    counted.broadcasts = dialect.broadcasts();
 }
 
 /// Returns [`Error::NotOpened`] instead of the tally if connections failed and no request reached the

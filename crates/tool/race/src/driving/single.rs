@@ -38,7 +38,7 @@ pub(crate) fn single<'a>(plan: &Plan, tally: &'a Tally) -> SingleLoad<'a> {
         window_ns: tally.window_ns,
         replies: replies(tally),
         answered: tally.replies,
-        tolerates: plan.tolerates,
+        tolerates: plan.tolerates.map(|most| (tally.failed_share(tally.errors.failed(), 0), most)),
         latencies: &tally.histogram,
         limited: Limited {
             latencies: further.map_or(&tally.histogram, |one| &one.histogram),
@@ -75,6 +75,7 @@ fn cpus(plan: &Plan) -> u32 {
 fn replies(tally: &Tally) -> LoadFaults<'_> {
     LoadFaults {
         errors: tally.errors,
+        missing_deliveries: tally.wrong_deliveries.map_or(0, |wrong| wrong.missing),
         first_wrong: tally.first_wrong.as_ref(),
         server_died: tally.server_died,
     }

@@ -98,6 +98,7 @@ fn count(round: &mut Round, tally: Tally) {
     round.window_ns = tally.window_ns;
     round.errors = tally.errors;
     round.passed = tally.passed;
+    round.absent = tally.broadcasts.map_or(0, |counts| counts.absent);
     round.load_cpu_ns = tally.load_cpu_ns;
     round.load_spun_ns = tally.spun_ns;
     round.histogram = encode_histogram(&tally.histogram);

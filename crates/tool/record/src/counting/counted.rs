@@ -3,8 +3,8 @@
 //! clock readings, so the clocks of the processes may differ.
 
 use crate::{
-    AcrossCounted, AnnouncedLosses, ArrivalsSeen, Errors, Exchange, FORMAT, Mismatch, Operation,
-    OperationCounted, WrongDeliveries, counting::hdr,
+    AcrossCounted, AnnouncedLosses, ArrivalsSeen, BroadcastCounts, Errors, Exchange, FORMAT,
+    Mismatch, Operation, OperationCounted, WrongDeliveries, counting::hdr,
 };
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -69,9 +69,12 @@ pub struct Counted {
     /// What the server announced as lost. Absent: the load does not permit that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub announced: Option<AnnouncedLosses>,
-    /// Wrong deliveries, by kind. Absent: nothing is delivered, or that is compared by the leader.
+    /// Wrong deliveries, by kind, without those from other machines. Absent: nothing is delivered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wrong_deliveries: Option<WrongDeliveries>,
+    /// What else is counted of broadcasts. Absent: there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broadcasts: Option<BroadcastCounts>,
     /// CPU time of the load threads inside the window, user and system, in nanoseconds.
     pub load_cpu_ns: u64,
     /// The part of it spent on polling without work.
@@ -105,6 +108,15 @@ pub struct Counted {
     pub stages: Vec<Counted>,
     /// The TLS parameters of the first connection.
     pub tls: Option<TlsSpoken>,
+}
+
+/// The part of the requests or deliveries of a whole run that failed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FailedShare {
+    /// From 0 to 1.
+    pub share: f64,
+    /// Of what: `requests` or `deliveries`.
+    pub of: &'static str,
 }
 
 /// A wrong exchange, and when it happened.
@@ -175,6 +187,7 @@ impl Counted {
             across: None,
             announced: None,
             wrong_deliveries: None,
+            broadcasts: None,
             load_cpu_ns: 0,
             spun_ns: 0,
             run_delay_ns: Some(0),
@@ -187,6 +200,40 @@ impl Counted {
             open_loop: None,
             stages: Vec::new(),
             tls: None,
+        }
+    }
+
+    /// Number of operations of a kind, other than requests, in the whole run.
+    fn whole_run_of(&self, operation: &Operation) -> u64 {
+        let of_kind = self.operations.iter().filter(|one| one.operation.name == operation.name);
+        of_kind.map(|one| one.whole_run).sum()
+    }
+
+    /// Number of right replies in the whole run, of a hub only those that are results of broadcasts: each member has a
+    /// reply when it joins, and many members that listen would hide that broadcasts fail.
+    pub fn right_replies(&self) -> u64 {
+        let BroadcastCounts { joins, wrong_results, .. } = self.broadcasts.unwrap_or_default();
+        self.replies.saturating_sub(joins + wrong_results)
+    }
+
+    /// The share of the requests that failed, if there were so many errors, wrong deliveries and `refused` connections
+    /// included; or the share of the deliveries that are wrong, in those that were owed, if that is more. A hub has many
+    /// deliveries for each request, so neither may hide the other. Nor may members that join hide that broadcasts fail:
+    /// they are requests beside the broadcasts, and the share of those without them counts if it is more.
+    pub fn failed_share(&self, errors: u64, refused: u64) -> FailedShare {
+        let wrong = self.wrong_deliveries.unwrap_or_default();
+        let BroadcastCounts { joins, failed_joins, .. } = self.broadcasts.unwrap_or_default();
+        let of = |failed: u64, right: u64| failed as f64 / (failed + right).max(1) as f64;
+        let (failed, right) = (errors.saturating_sub(wrong.total()), self.right_replies());
+        let of_broadcasts = self
+            .broadcasts
+            .map_or(0.0, |_| of(failed.saturating_sub(failed_joins + refused), right));
+        let requests = of(failed, right + joins).max(of_broadcasts);
+        let owed = self.whole_run_of(&Operation::DELIVERIES) + wrong.missing;
+        let deliveries = (wrong.total() as f64 / owed.max(1) as f64).min(1.0);
+        match deliveries > requests {
+            true => FailedShare { share: deliveries, of: "deliveries" },
+            false => FailedShare { share: requests, of: "requests" },
         }
     }
 
@@ -238,6 +285,9 @@ impl Counted {
         }
         if let Some(theirs) = other.wrong_deliveries.take() {
             self.wrong_deliveries.get_or_insert_default().add(theirs);
+        }
+        if let Some(theirs) = other.broadcasts.take() {
+            self.broadcasts.get_or_insert_default().add(theirs);
         }
         self.load_cpu_ns += other.load_cpu_ns;
         self.spun_ns += other.spun_ns;
@@ -376,5 +426,62 @@ impl OpenCounted {
         hdr::check_like(&self.lag, &other.lag)?;
         hdr::check_like(&self.service, &other.service)?;
         self.arrivals.check_like(&other.arrivals)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed(errors: u64, delivered: u64, wrong: WrongDeliveries) -> FailedShare {
+        let empty = Histogram::new(3).unwrap();
+        let mut counted = Counted::nothing(empty, 1, &[Operation::DELIVERIES]);
+        counted.replies = 1_000;
+        counted.operations[0].whole_run = delivered;
+        counted.wrong_deliveries = Some(wrong);
+        counted.failed_share(errors, 0)
+    }
+
+    /// 10 broadcasts to 1,000 members, of which most listen, and some join again.
+    #[test]
+    fn neither_broadcasts_nor_joins_hide_those_that_fail() {
+        for (wrong_results, lost, failed_joins, refused, joins, share) in [
+            (0, 0, 0, 0, 1_000, 0.0),
+            (1, 0, 0, 0, 1_000, 0.1),
+            (10, 0, 0, 0, 5_000, 1.0),
+            (0, 30, 0, 0, 1_000, 0.75),
+            // Members that fail to join are requests among all.
+            (0, 0, 2, 0, 988, 0.002),
+            (0, 0, 0, 5, 985, 0.005),
+            (0, 0, 10, 0, 0, 0.5),
+        ] {
+            let mut counted = Counted::nothing(Histogram::new(3).unwrap(), 1, &[]);
+            counted.replies = joins + 10;
+            counted.wrong_deliveries = Some(WrongDeliveries::default());
+            let of_joins = BroadcastCounts { joins, failed_joins, ..BroadcastCounts::default() };
+            counted.broadcasts = Some(BroadcastCounts { wrong_results, ..of_joins });
+            assert_eq!(counted.right_replies(), 10 - wrong_results);
+            let errors = wrong_results + lost + failed_joins + refused;
+            let failed = counted.failed_share(errors, refused);
+            assert_eq!(failed, FailedShare { share, of: "requests" }, "{counted:?}");
+        }
+    }
+
+    #[test]
+    fn many_deliveries_hide_no_failed_request_and_many_requests_no_delivery() {
+        let none = WrongDeliveries::default();
+        let missing = WrongDeliveries { missing: 1_000, ..none };
+        let twice = WrongDeliveries { twice: 5_000, ..none };
+        for (errors, delivered, wrong, share, of) in [
+            (10, 0, none, 10.0 / 1_010.0, "requests"),
+            // Nothing to one of 1,000 members.
+            (1_000, 999_000, missing, 0.001, "deliveries"),
+            // Nothing to one of 8 members: each of these weighs as one.
+            (1_000, 7_000, missing, 1_000.0 / 8_000.0, "deliveries"),
+            (1_020, 999_000, missing, 20.0 / 1_020.0, "requests"),
+            (5_000, 1_000, twice, 1.0, "deliveries"),
+        ] {
+            assert_eq!(failed(errors, delivered, wrong), FailedShare { share, of });
+        }
     }
 }

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Errors by kind, each counted once per failed request or connection attempt; `closed_idle` once per
-/// connection.
+/// Errors by kind, each counted once per failed request, delivery or connection attempt; `closed_idle` once
+/// per connection. Deliveries that a hub owed on a connection that was lost have the kind of that loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Errors {
     /// A connection could not be opened (refused, unreachable, out of ports or descriptors, timeout,
@@ -43,8 +43,8 @@ impl Errors {
         ]
     }
 
-    /// Number of failed requests: all kinds with a wrong or missing reply. A connection that could not
-    /// be opened is retried, and a connection that was closed while idle owed no reply.
+    /// Number of failed requests and deliveries: all kinds with a wrong or missing one. A connection that
+    /// could not be opened is retried, and a connection that was closed while idle owed no reply.
     pub fn failed(&self) -> u64 {
         self.total() - self.connect - self.closed_idle
     }

@@ -1,4 +1,4 @@
-//! Losses that a server announces, and wrong deliveries.
+//! Losses that a server announces, wrong deliveries, and what else is counted of broadcasts.
 
 use serde::{Deserialize, Serialize};
 
@@ -40,7 +40,8 @@ impl AnnouncedLosses {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WrongDeliveries {
-    /// Deliveries that were owed at the end of the load, and that no announcement excused.
+    /// Deliveries that have not come, and that no announcement excused: those that were owed at the end of the load,
+    /// to a member when its connection was lost, or when too many later broadcasts were sent.
     pub missing: u64,
     /// Deliveries that came before.
     pub twice: u64,
@@ -48,7 +49,8 @@ pub struct WrongDeliveries {
     /// left out counts here, too, if all members must get one order: what follows it came too early. If that member
     /// was the first to get what follows, the deliveries of that to all others count.
     pub out_of_order: u64,
-    /// Deliveries that no member has sent, or whose result says that they are not published.
+    /// Deliveries that no member has sent, or whose result says that they are not published: each copy of such a
+    /// broadcast.
     pub unsent: u64,
 }
 
@@ -59,5 +61,42 @@ impl WrongDeliveries {
         self.twice += other.twice;
         self.out_of_order += other.out_of_order;
         self.unsent += other.unsent;
+    }
+
+    /// All of them.
+    pub fn total(self) -> u64 {
+        self.missing + self.twice + self.out_of_order + self.unsent
+    }
+}
+
+/// Whether more than 1 in 1,000 are lost, or were owed to nobody. They have no latency, and a server that loses what is
+/// late would look fast, so rate and latency are void then. `rest` are the others.
+pub fn are_many_lost(lost: u64, rest: u64) -> bool {
+    lost.saturating_mul(1_000) > lost.saturating_add(rest)
+}
+
+/// What else is counted of the broadcasts and the members of a hub, in the whole run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BroadcastCounts {
+    /// Replies among [`crate::Counted::replies`] with which members joined.
+    pub joins: u64,
+    /// Connections that were lost, or got a wrong message, before that reply. Each is one of the errors.
+    pub failed_joins: u64,
+    /// Results among [`crate::Counted::replies`] that were wrong, although the load continued after them. Each is one of
+    /// the errors.
+    pub wrong_results: u64,
+    /// Deliveries that nobody was owed, because the connection of a member was lost and it had not joined again. They
+    /// are in no other count.
+    pub absent: u64,
+}
+
+impl BroadcastCounts {
+    /// Adds what another process counted.
+    pub fn add(&mut self, other: BroadcastCounts) {
+        self.joins += other.joins;
+        self.failed_joins += other.failed_joins;
+        self.wrong_results += other.wrong_results;
+        self.absent = self.absent.saturating_add(other.absent);
     }
 }

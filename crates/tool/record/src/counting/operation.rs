@@ -31,6 +31,16 @@ impl Operation {
     /// A request and its reply.
     pub const REQUESTS: Operation = Operation::new("requests", "request", "requests");
 
+    /// Every copy of a broadcast that a hub delivers to a member.
+    pub const DELIVERIES: Operation = Operation::new("deliveries", "delivery", "deliveries");
+
+    /// The copy of a broadcast with which all members that were owed it have it.
+    pub const LAST_DELIVERIES: Operation = Operation::new(
+        "last_deliveries",
+        "delivery to the last member",
+        "deliveries to the last member",
+    );
+
     /// Every message of replies that are streams.
     pub const MESSAGES: Operation = Operation::new("messages", "message", "messages");
     /// The first message of a reply that is a stream.
@@ -87,6 +97,11 @@ pub struct OperationCounted {
     /// inside the window, whenever they arrived. Empty if the kind is only counted.
     #[serde(with = "hdr")]
     pub histogram: Histogram<u64>,
+    /// Number of operations that were owed and have not come, of those whose send was, or was due, inside the window.
+    /// They have no latency, and count as longer than all others. Of the deliveries to the last member: the broadcasts
+    /// of which at least one member has got nothing.
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
+    pub missing: u64,
 }
 
 /// The counts of one kind of operation in a round, in addition to requests: messages that the
@@ -106,7 +121,7 @@ pub struct RoundOperation {
 impl OperationCounted {
     /// Creates an empty count. All histograms of a load have the range and precision of `empty`.
     pub fn nothing(operation: Operation, empty: Histogram<u64>) -> OperationCounted {
-        OperationCounted { operation, count: 0, whole_run: 0, histogram: empty }
+        OperationCounted { operation, count: 0, whole_run: 0, histogram: empty, missing: 0 }
     }
 
     /// Converts the counts to the form that a round stores.
@@ -124,6 +139,7 @@ impl OperationCounted {
         for (ours, theirs) in ours.iter_mut().zip(theirs) {
             ours.count += theirs.count;
             ours.whole_run += theirs.whole_run;
+            ours.missing += theirs.missing;
             hdr::add(&mut ours.histogram, &theirs.histogram)?;
         }
         Ok(())
@@ -144,7 +160,7 @@ impl OperationCounted {
 
     /// Checks that the counts are consistent. `like` is a histogram of the same load.
     pub(crate) fn check(&self, like: &Histogram<u64>) -> Result<(), Mismatch> {
-        let OperationCounted { operation, count, whole_run, histogram } = self;
+        let OperationCounted { operation, count, whole_run, histogram, .. } = self;
         let (several, latencies) = (&operation.several, histogram.len());
         if operation.is_request() {
             return Err(Mismatch("requests are counted twice".into()));
@@ -178,7 +194,7 @@ mod tests {
     fn counted(count: u64, whole_run: u64, latencies: u64) -> OperationCounted {
         let mut histogram = histogram();
         histogram.record_n(7, latencies).unwrap();
-        OperationCounted { operation: DELIVERIES, count, whole_run, histogram }
+        OperationCounted { operation: DELIVERIES, count, whole_run, histogram, missing: 0 }
     }
 
     #[test]

@@ -57,6 +57,11 @@ pub enum Cause {
         /// Its CPU time over that of the null server for the same requests.
         of_null: f64,
     },
+    /// Deliveries were owed to nobody, because members were away.
+    OwedToNobody {
+        /// Their share of all deliveries; of several starts, the highest one.
+        share: f64,
+    },
     /// Server and load had to share CPUs.
     Shared {
         /// The CPUs.

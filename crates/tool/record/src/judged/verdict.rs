@@ -46,6 +46,8 @@ pub enum Kind {
     ServerNotObserved,
     /// The contender moved itself to other CPUs than assigned.
     OtherCpus,
+    /// The contender closed connections of members of a hub, and these were owed nothing until they had joined again.
+    MembersAway,
 }
 
 impl Kind {
@@ -68,6 +70,7 @@ impl Kind {
             Kind::Skipped => "skipped",
             Kind::ServerNotObserved => "server-not-observed",
             Kind::OtherCpus => "other-cpus",
+            Kind::MembersAway => "members-away",
         }
     }
 
@@ -92,7 +95,9 @@ impl Kind {
             | Kind::Idle
             | Kind::AtAskedRate
             | Kind::Overloaded => &[],
-            Kind::GeneratorBound | Kind::NetworkBound | Kind::CostOnly => &[Rate, Latency],
+            Kind::GeneratorBound | Kind::NetworkBound | Kind::CostOnly | Kind::MembersAway => {
+                &[Rate, Latency]
+            }
             Kind::Noisy => &[Latency],
             Kind::Unstable => &[Cost, Latency],
             Kind::CannotHold | Kind::Disqualified | Kind::Failed | Kind::Skipped => {

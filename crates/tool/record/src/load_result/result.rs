@@ -104,10 +104,11 @@ pub struct LoadResult {
     /// none.
     #[serde(default)]
     pub statuses: BTreeMap<u16, u64>,
-    /// The fraction of the requests that may fail, above 0 and up to 1; `None`: the first wrong
-    /// reply ends the run.
+    /// The fraction of the requests, and of the deliveries of a hub, that may fail, above 0 and up to 1;
+    /// `None`: the first wrong reply ends the run.
     pub tolerated: Option<f64>,
-    /// The fraction of the requests of the whole run that failed: those with a wrong reply or none.
+    /// The fraction of the requests of the whole run that failed: those with a wrong reply or none. Of a hub
+    /// the fraction of its owed deliveries that are wrong or missing, if that is more.
     #[serde(default)]
     pub failed: f64,
     /// Reasons why connections were lost or not opened, in words, and how often each occurred.
@@ -127,11 +128,15 @@ pub struct LoadResult {
     /// What the server announced as lost. Absent: the load does not permit that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub announced: Option<AnnouncedLosses>,
-    /// Wrong deliveries, by kind; all of them are among the errors, as `wrong_reply`, except that of those that are
-    /// missing only one broadcast for each load thread is. Absent: nothing is delivered, or agents carried
-    /// the load out.
+    /// Wrong deliveries, by kind. If errors are tolerated, each of them is one of the errors: a `wrong_reply`, or if it
+    /// was owed on a connection that was lost, an error of the kind of that loss. Absent: nothing is delivered, or
+    /// agents carried the load out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wrong_deliveries: Option<WrongDeliveries>,
+    /// Deliveries that nobody was owed, because the connection of a member was lost and it had not joined again: each
+    /// broadcast once for each such member. They are no errors, and in no other count. Absent: 0.
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
+    pub absent: u64,
     /// The stages of the window that began. Absent: it has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<LoadStage>,

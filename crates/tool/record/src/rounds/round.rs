@@ -69,6 +69,10 @@ pub struct Round {
     /// Members that joined and left over the whole round, warm-up included. Absent: 0.
     #[serde(default, skip_serializing_if = "crate::is_zero")]
     pub passed: u64,
+    /// Deliveries that nobody was owed, because the connection of a member was lost and it had not joined again, over the
+    /// whole round: each broadcast once for each such member. Absent: 0.
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
+    pub absent: u64,
     /// Operations of further kinds, in the order of the dialect. Absent: there are only requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<RoundOperation>,
@@ -238,6 +242,15 @@ impl Round {
         }
         let counted = self.operations.iter().find(|one| one.operation.name == operation.name);
         counted.map_or(0, |one| one.count)
+    }
+
+    /// The share of the deliveries of the whole round that nobody was owed, because members were away; `None` if they
+    /// are few ([`crate::are_many_lost`]).
+    pub fn share_of_absent(&self) -> Option<f64> {
+        let of = |one: &&RoundOperation| one.operation.name == Operation::DELIVERIES.name;
+        let delivered = self.operations.iter().find(of).map_or(0, |one| one.whole_run);
+        let share = || self.absent as f64 / (self.absent as f64 + delivered as f64);
+        crate::are_many_lost(self.absent, delivered).then(share)
     }
 }
 

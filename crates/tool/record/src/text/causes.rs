@@ -42,6 +42,12 @@ impl fmt::Display for Cause {
                  which is less than TCP itself takes: processes outside the contender did the work",
                 of_null * 100.0
             ),
+            Cause::OwedToNobody { share } => write!(
+                f,
+                "{} of the deliveries were owed to nobody, because connections of members were lost: rate and latency \
+                 are void",
+                percent(*share)
+            ),
             Cause::Shared { shared_cpus, missed } => shared(f, shared_cpus, *missed),
             Cause::Stolen { steal } => {
                 write!(f, "the hypervisor gave {} of the CPUs' time to others", percent(*steal))

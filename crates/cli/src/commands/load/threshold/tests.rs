@@ -24,6 +24,7 @@ fn with(kind: Kind, of: impl Fn(Figures<'_>) -> Option<LoadThreshold>) -> LoadTh
         streams: None,
         rate_per_s: 9_000.0,
         errors: 3,
+        error_share: Some(3.0 / 2_003.0),
         requests: 2_003,
         refused: 20,
         cost_ns: Some(5_000.0),

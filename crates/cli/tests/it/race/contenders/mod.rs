@@ -6,6 +6,7 @@ mod calls;
 mod container;
 mod handed_over;
 mod lies;
+mod members;
 mod nodes;
 mod pilots;
 mod processes;

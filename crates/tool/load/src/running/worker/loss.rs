@@ -89,10 +89,11 @@ impl Loss {
 }
 
 impl<D: Dialect, V: Driver> Worker<'_, D, V> {
-    /// Counts the requests lost with a connection, and reopens it after a pause, unless the window is
-    /// over. In a burst, it is reopened only if nothing was written yet; otherwise its unsent requests
-    /// are lost too.
+    /// Counts the requests lost with a connection, and the pushed messages that the server owed on it, and
+    /// reopens it after a pause, unless the window is over. In a burst, it is reopened only if nothing was
+    /// written yet; otherwise its unsent requests are lost too.
     pub(super) fn lost(&mut self, slot: u32, loss: Loss) {
+        let undelivered = self.undelivered(slot);
         if !self.replies_at_rest.is_empty() && self.was_closed_at_rest(slot, &loss) {
             return self.send_again(slot);
         }
@@ -107,22 +108,23 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         // A pending answer to a Close frame counts like a reply.
         let closing = self.passing.is_closing(slot);
         let lost = owed + unsent + u64::from(closing);
+        let failed = lost + undelivered;
         // The close of a connection that sends nothing more is not an error.
         let is_through = V::ENDS_CONNECTIONS || self.phase > Phase::Measuring;
         let is_wrong = matches!(loss, Loss::Wrong);
-        if lost == 0 && is_through && state != State::Connecting && !is_wrong {
+        if failed == 0 && is_through && state != State::Connecting && !is_wrong {
             return self.close(slot);
         }
         let errors = &mut self.count.errors;
         match (&loss, state) {
             (_, State::Connecting) | (Loss::Connect(_), _) => errors.connect += 1,
-            (Loss::Wrong, _) => errors.wrong_reply += lost.max(1),
-            _ if lost == 0 => errors.closed_idle += 1,
-            (Loss::Read(_) | Loss::Tls(_), _) => errors.read += lost,
-            (Loss::Write(_), _) => errors.write += lost,
-            (Loss::Closed | Loss::CutOff, _) => errors.closed_early += lost,
+            (Loss::Wrong, _) => errors.wrong_reply += lost.max(1) + undelivered,
+            _ if failed == 0 => errors.closed_idle += 1,
+            (Loss::Read(_) | Loss::Tls(_), _) => errors.read += failed,
+            (Loss::Write(_), _) => errors.write += failed,
+            (Loss::Closed | Loss::CutOff, _) => errors.closed_early += failed,
             (Loss::TimedOut, _) => {
-                errors.timeout += lost;
+                errors.timeout += failed;
                 if self.counts {
                     self.count.timeouts_in_window += owed;
                 }
@@ -132,6 +134,9 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         let over_tls = self.plan.tls.is_some();
         let (rests, timeout) = (lost == 0, self.plan.timeout);
         let mut cause = loss.in_words(Lost { state, over_tls, rests, closing, timeout });
+        if undelivered > 0 {
+            cause += ", with deliveries owed";
+        }
         if !self.plan.nodes.is_empty() {
             let number = slot as usize * self.part.threads + self.part.thread;
             cause = format!("{cause}, at the node {}", self.plan.target_of(number));
@@ -159,5 +164,17 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         if again && self.phase <= Phase::Measuring {
             self.open_later(slot);
         }
+    }
+
+    /// The pushed messages that the server owed on a connection that is lost. If the load was cut short, it has
+    /// not waited for them.
+    pub(super) fn undelivered(&mut self, slot: u32) -> u64 {
+        let connection = &mut self.connections[slot as usize];
+        let is_open = connection.state != State::Connecting;
+        if !const { D::PUSHES } || !is_open || self.shared.is_cut_short() {
+            return 0;
+        }
+        let heard = &mut self.count.operations.listen(self.now);
+        self.dialect.undelivered(&mut connection.talk, heard)
     }
 }

@@ -4,6 +4,7 @@
 use super::{driver::Driver, loss::Loss, state::Worker};
 use crate::{
     clock::{self, Nanos, SECOND},
+    counts::tally::Count,
     sockets::connection::{Connection, State},
 };
 use regatta_record::Exchange;
@@ -21,18 +22,19 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
             return;
         }
         let (shared, tolerates) = (self.shared, self.plan.tolerates.is_some());
-        let errors = &mut self.count.errors;
-        let mut wrong = |exchange| {
-            errors.wrong_reply += 1;
+        let Count { sum, operations, .. } = &mut self.count;
+        let mut wrong = |count, exchange| {
+            sum.errors.wrong_reply += count;
             match tolerates {
                 false => shared.disqualify(exchange),
                 true => shared.saw_wrong(exchange),
             }
         };
         let until = clock::now() + VERIFIES;
-        self.dialect.verify(&mut self.desk, &|| clock::now() >= until, &mut wrong);
+        let is_late = || clock::now() >= until;
+        self.dialect.verify(&mut self.desk, &is_late, &mut |exchange| wrong(1, exchange));
         if !self.shared.is_cut_short() {
-            self.dialect.missing(&mut wrong);
+            self.dialect.missing(&mut operations.listen(self.now), &mut wrong);
         }
     }
 
@@ -79,10 +81,12 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         self.lost(slot, Loss::Wrong);
     }
 
-    /// Counts a wrong reply, and ends the run if none is tolerated. Closes the connection.
+    /// Counts a wrong reply, with what the server owed on its connection, and ends the run if none is tolerated. Closes
+    /// the connection.
     #[cold]
     pub(super) fn wrong(&mut self, slot: u32, exchange: Exchange) {
-        self.count.errors.wrong_reply += 1;
+        let undelivered = self.undelivered(slot);
+        self.count.errors.wrong_reply += 1 + undelivered;
         match self.plan.tolerates {
             None => self.shared.disqualify(exchange),
             Some(_) => self.shared.saw_wrong(exchange),

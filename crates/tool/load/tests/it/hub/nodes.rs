@@ -1,16 +1,20 @@
 //! The load on a hub with several nodes: one order of all broadcasts, and losses that the hub announces.
 
 use crate::{
-    common::{Server, assert_undisturbed, run, workload},
+    common::{Server, assert_undisturbed, at, run, workload},
     hub::{
         MEMBERS, broadcasts, count,
         own::{Own, run_dialect},
-        server::{Fault, serve_at},
+        server::{Fault, serve, serve_at},
     },
 };
-use regatta_load::{Arrivals, Drive, Error, Node, Plan, Tally, Until};
-use regatta_record::{AnnouncedLosses, WrongDeliveries};
-use std::{num::NonZeroU32, sync::atomic::Ordering::SeqCst, time::Duration};
+use regatta_load::{Arrivals, Compiled, Drive, Error, Lane, Node, Plan, SliceKind, Tally, Until};
+use regatta_record::{AnnouncedLosses, FailedShare, Latency, WrongDeliveries, are_many_lost};
+use std::{
+    num::NonZeroU32,
+    sync::atomic::{AtomicBool, Ordering::SeqCst},
+    time::Duration,
+};
 
 /// A load on all of these nodes.
 fn on(servers: &[Server]) -> Plan {
@@ -125,14 +129,17 @@ fn announced_losses_are_counted_apart() {
         assert_eq!(tally.announced, Some(announced), "{fault:?}");
         assert_eq!(count(&tally, "deliveries"), deliveries, "{fault:?}");
     }
-    // Its copies do not hide that those of other broadcasts are missing.
-    let tally = with_gaps(Fault::Unknown(100), false);
-    assert_undisturbed(&tally);
-    let losses = tally.announced.expect("it permits losses");
-    let expected = AnnouncedLosses { unknown: 1, unknown_deliveries: 4, ..none };
-    assert_eq!((losses, tally.refused), (expected, 1));
-    let certain = count(&tally, "deliveries") - losses.unknown_deliveries;
-    assert_eq!(certain, all - MEMBERS as u64);
+    // Its copies do not hide that those of other broadcasts are missing. Each member may get it or not, so it has no
+    // place in the order.
+    for in_one_order in [false, true] {
+        let tally = with_gaps(Fault::Unknown(100), in_one_order);
+        assert_undisturbed(&tally);
+        let losses = tally.announced.expect("it permits losses");
+        let expected = AnnouncedLosses { unknown: 1, unknown_deliveries: 4, ..none };
+        assert_eq!((losses, tally.refused), (expected, 1));
+        let certain = count(&tally, "deliveries") - losses.unknown_deliveries;
+        assert_eq!(certain, all - MEMBERS as u64);
+    }
 }
 
 #[test]
@@ -146,6 +153,7 @@ fn a_refused_broadcast_is_in_no_count_of_requests_and_in_no_latency() {
             assert_eq!((tally.requests, tally.refused), (399, 1), "{fault:?}");
             assert_eq!(tally.histogram.len(), 399);
             assert_eq!(tally.replies, 399 + MEMBERS as u64, "all have joined");
+            assert_eq!(tally.right_replies(), 399);
         }
     }
     // In an open loop it is one of the requests that were due.
@@ -164,11 +172,15 @@ fn a_refused_broadcast_is_in_no_count_of_requests_and_in_no_latency() {
 #[test]
 fn tolerated_wrong_deliveries_are_counted_by_kind() {
     let none = WrongDeliveries::default();
-    let lost = WrongDeliveries { missing: 1, out_of_order: 1, ..none };
     for (fault, least, most) in [
         (Fault::None, none, none),
-        // If the member that misses it gets the next one first, all others get that in another order.
-        (Fault::Lost(100), lost, WrongDeliveries { out_of_order: MEMBERS as u64 - 1, ..lost }),
+        // If the member that misses it gets the next one first, all others get that in another order. If what it
+        // misses has no result by then, it may be one that not every member gets.
+        (
+            Fault::Lost(100),
+            WrongDeliveries { missing: 1, ..none },
+            WrongDeliveries { missing: 1, out_of_order: MEMBERS as u64 - 1, ..none },
+        ),
         (
             Fault::Doubled(100),
             WrongDeliveries { twice: 1, ..none },
@@ -211,27 +223,177 @@ fn copies_of_a_broadcast_that_is_not_published_are_wrong_deliveries() {
     let servers = two(Fault::PublishedAnyway(100));
     let plan = Plan { allows_gaps: true, tolerates: Some(1.0), ..on(&servers) };
     let tally = run_dialect(2, &plan).unwrap();
+    // Each copy is one, whether it came before the result or after it.
+    let unsent = MEMBERS as u64;
+    let expected = WrongDeliveries { unsent, ..WrongDeliveries::default() };
+    assert_eq!(tally.wrong_deliveries, Some(expected));
+    assert_eq!(tally.errors.wrong_reply, unsent);
+}
+
+/// A hub with many members has many deliveries for each result, and each member has a reply when it joins.
+#[test]
+fn results_that_come_first_are_hidden_among_no_deliveries_and_no_members() {
+    const MANY: usize = 1_000;
+    let server = serve(Own, Fault::ResultsFirst, MANY);
+    let plan = Plan {
+        connections: 2,
+        idle: MANY - 2,
+        passing: 20,
+        drive: at(10, Arrivals::Constant),
+        until: Until::Elapsed(Duration::from_secs(1)),
+        tolerates: Some(1.0),
+        ..broadcasts(server.address, workload("hub"))
+    };
+    let tally = run(&plan).unwrap();
+    assert_eq!(tally.wrong_deliveries, Some(WrongDeliveries::default()));
+    let (results, errors) = (tally.errors.wrong_reply, tally.errors);
+    assert!((5..50).contains(&results) && errors.failed() == results, "{errors:?}");
+    assert!(tally.replies >= MANY as u64 + results, "{} replies", tally.replies);
+    assert!(count(&tally, "deliveries") >= results * MANY as u64, "{:?}", tally.operations);
+    // None is right, although the load took each for the reply to its request.
+    assert_eq!(tally.right_replies(), 0);
+    let failed = tally.failed_share(tally.errors.failed(), 0);
+    assert_eq!(failed, FailedShare { share: 1.0, of: "requests" });
+    let wrong = tally.first_wrong.clone().expect("it is counted");
+    assert!(wrong.expected.contains("own copy of the broadcast before its result"), "{wrong:?}");
+}
+
+#[test]
+fn with_a_connection_for_each_request_members_only_join() {
+    let server = serve(Own, Fault::None, 1);
+    let plan = broadcasts(server.address, workload("hub"));
+    let tally = run(&Plan { drive: Drive::Churn, tolerates: Some(0.01), ..plan }).unwrap();
+    assert_undisturbed(&tally);
+    assert!(tally.replies >= 400, "{}", tally.replies);
+    let share = 1.0 / (1.0 + tally.replies as f64);
+    assert_eq!(tally.failed_share(1, 0), FailedShare { share, of: "requests" });
+}
+
+/// Two members send, and the others listen. One of these gets nothing from some broadcast on.
+fn deaf(fault: Fault, tolerates: Option<f64>) -> Tally {
+    let server = serve(Own, fault, MEMBERS);
+    let plan = broadcasts(server.address, workload("hub"));
+    let [until, timeout] = [Duration::from_secs(1); 2];
+    let (until, idle) = (Until::Elapsed(until), MEMBERS - 2);
+    run(&Plan { connections: 2, idle, until, tolerates, timeout, ..plan }).unwrap()
+}
+
+#[test]
+fn each_delivery_that_is_missing_is_an_error() {
+    for tolerates in [None, Some(1.0)] {
+        let tally = deaf(Fault::Deaf(50), tolerates);
+        let counted = tally.wrong_deliveries.expect("deliveries are checked");
+        let (missing, delivered) = (counted.missing, count(&tally, "deliveries"));
+        let owed = missing + delivered;
+        assert!(owed > 8 * 60, "{owed}");
+        assert_eq!(missing, owed / MEMBERS as u64 - 50, "all from broadcast 50 on");
+        assert_eq!((counted.total(), tally.errors.wrong_reply), (missing, missing));
+        assert_eq!(tally.errors.total(), missing, "{:?}", tally.errors);
+        assert!(tally.first_wrong.is_some());
+        let failed = tally.failed_share(tally.errors.failed(), 0);
+        assert_eq!((failed.share, failed.of), (missing as f64 / owed as f64, "deliveries"));
+        // One of each broadcast, which has no delivery to the last member then. One may be sent after the window.
+        let [deliveries, last] = &tally.operations[..] else { panic!("{:?}", tally.operations) };
+        assert_eq!((deliveries.missing, last.whole_run), (last.missing, 50));
+        assert!((missing - 4..=missing).contains(&last.missing), "{} of {missing}", last.missing);
+        assert_eq!(last.histogram.len() + last.missing, tally.histogram.len());
+    }
+}
+
+/// A hub with many members and few broadcasts: the copies of a single one are more than all broadcasts.
+#[test]
+fn a_broadcast_that_all_others_lack_is_one_without_a_last_delivery() {
+    const MANY: usize = 200;
+    let server = serve(Own, Fault::LostToOthers(20), MANY);
+    let plan = Plan {
+        connections: 2,
+        idle: MANY - 2,
+        drive: at(60, Arrivals::Constant),
+        until: Until::Elapsed(Duration::from_secs(1)),
+        timeout: Duration::from_secs(1),
+        tolerates: Some(1.0),
+        ..broadcasts(server.address, workload("hub"))
+    };
+    let tally = run(&plan).unwrap();
     let counted = tally.wrong_deliveries.expect("deliveries are checked");
-    assert!(counted.unsent > 0 && counted.missing == 0, "{counted:?}");
+    assert_eq!((counted.missing, counted.total()), (MANY as u64 - 1, MANY as u64 - 1));
+    let [deliveries, last] = &tally.operations[..] else { panic!("{:?}", tally.operations) };
+    assert_eq!((deliveries.missing, last.missing), (MANY as u64 - 1, 1));
+    let latency = Latency::of_censored(&last.histogram, last.missing);
+    assert!(latency.p50.is_some() && latency.max.is_none(), "{latency:?}");
+}
+
+/// A hub that closes the connections of slow members does not get rid of what it owes them.
+#[test]
+fn deliveries_that_were_owed_when_the_server_closed_the_connection_are_missing() {
+    for tolerates in [None, Some(1.0)] {
+        let tally = deaf(Fault::Cut(20, 70), tolerates);
+        let counted = tally.wrong_deliveries.expect("deliveries are checked");
+        let missing = counted.missing;
+        // More may have been sent until the load saw the close.
+        assert!((51..200).contains(&missing), "{missing}");
+        let (errors, causes, first) = (tally.errors, &tally.causes, &tally.first_wrong);
+        assert_eq!(counted.total(), missing, "{counted:?} {causes:?} {first:?}");
+        assert_eq!((errors.total(), errors.closed_idle), (missing, 0), "{errors:?}");
+        assert_eq!(errors.closed_early + errors.read, missing, "{causes:?}");
+        let is_named = |cause: &String| cause.ends_with(", with deliveries owed");
+        assert!(causes.keys().all(is_named) && causes.len() == 1, "{causes:?}");
+    }
+}
+
+/// A hub closes the connection of a member that is owed nothing, which is no error, and lets it wait for its reply.
+#[test]
+fn what_nobody_is_owed_while_a_member_is_away_is_counted() {
+    for tolerates in [None, Some(0.01)] {
+        let tally = deaf(Fault::SlowToJoin(50), tolerates);
+        let counted = tally.wrong_deliveries.expect("deliveries are checked");
+        let all = count(&tally, "last_deliveries");
+        let absent = tally.broadcasts.expect("it broadcasts").absent;
+        assert!(absent > 20 && absent < all, "{absent} of {all}");
+        // One may have been sent until the load saw the close.
+        assert!(counted.missing < 20 && counted.total() == counted.missing, "{counted:?}");
+        assert_eq!(tally.errors.failed(), counted.missing, "{:?}", tally.errors);
+    }
+}
+
+/// A hub closes the connections of most of its members when it owes them nothing, and lets them wait for their replies.
+#[test]
+fn rounds_and_lanes_know_that_most_members_were_away() {
+    static NEVER: AtomicBool = AtomicBool::new(false);
+    for in_slices in [false, true] {
+        let server = serve(Own, Fault::Dismisses(5), MEMBERS);
+        let until = Until::Elapsed(Duration::from_secs(1));
+        let plan = broadcasts(server.address, workload("hub"));
+        let plan = Plan { connections: 1, idle: MEMBERS - 1, until, ..plan };
+        let tally = if in_slices {
+            let mut lane = Lane::open(&plan, &Compiled::of(&plan).unwrap(), &NEVER).unwrap();
+            let length = Duration::from_millis(300);
+            (0..3).for_each(|seed| drop(lane.slice(length, SliceKind::Counted, seed)));
+            lane.end().unwrap()
+        } else {
+            run(&plan).unwrap()
+        };
+        assert_eq!(tally.first_wrong, None);
+        let absent = tally.broadcasts.expect("it broadcasts").absent;
+        assert!(are_many_lost(absent, count(&tally, "deliveries")), "{absent}");
+    }
 }
 
 #[test]
 fn an_announcement_excuses_nothing_else() {
     for (fault, named) in [
-        (Fault::Lost(100), "one order for all members"),
-        (Fault::Swapped(100), "one order for all members"),
-        (Fault::Doubled(100), "each broadcast once"),
-        (Fault::Gap(100, 2), "each broadcast once"),
-        (Fault::GapBetween(100), "each broadcast once"),
-        (Fault::PublishedAnyway(100), "not published"),
-        // Who misses it gets no gap.
-        (Fault::Unknown(100), "one order for all members"),
+        // At the next one, or at the end if its result was still to come then.
+        (Fault::Lost(100), ["one order for all members", "a copy for each of 8 members"]),
+        (Fault::Swapped(100), ["one order for all members"; 2]),
+        (Fault::Doubled(100), ["each broadcast once"; 2]),
+        (Fault::Gap(100, 2), ["each broadcast once"; 2]),
+        (Fault::GapBetween(100), ["each broadcast once"; 2]),
+        // Before the result, or after it.
+        (Fault::PublishedAnyway(100), ["the result of a published broadcast", "not published"]),
     ] {
         let tally = with_gaps(fault, true);
         let wrong = tally.first_wrong.clone().unwrap_or_else(|| panic!("{fault:?} was not found"));
-        let (expected, is_published) = (&wrong.expected, wrong.expected.contains("published"));
-        let is_named = expected.contains(named) || named == "not published" && is_published;
-        assert!(is_named, "{fault:?}: {wrong:?}");
+        assert!(named.iter().any(|words| wrong.expected.contains(words)), "{fault:?}: {wrong:?}");
         assert_ne!(tally.wrong_deliveries, Some(WrongDeliveries::default()), "{fault:?}");
     }
 }

@@ -1,6 +1,7 @@
 //! A small hub that uses another WebSocket crate, and can make errors.
 
 use crate::common::Server;
+use regatta_testkit::deadline::until;
 use std::{
     io::{self, Write},
     net::{Shutdown, TcpListener, TcpStream},
@@ -8,6 +9,8 @@ use std::{
         Arc, Condvar, Mutex,
         atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst},
     },
+    thread,
+    time::Duration,
 };
 use tungstenite::{
     Message, WebSocket, accept_hdr,
@@ -21,6 +24,8 @@ pub enum Fault {
     None,
     /// One member does not get it.
     Lost(u64),
+    /// Only its sender gets it.
+    LostToOthers(u64),
     /// One member gets it twice.
     Doubled(u64),
     /// One member gets the next broadcast of the same sender before it.
@@ -30,6 +35,15 @@ pub enum Fault {
     /// One member gets the next broadcast of another sender before it, or before the last one of its
     /// sender that comes until then.
     Swapped(u64),
+    /// The member that connected last gets nothing from it on.
+    Deaf(u64),
+    /// The same, and after the second number its connection is closed.
+    Cut(u64, u64),
+    /// After it, the connection of the member that joined last is closed, and when that member joins again, it waits
+    /// for its reply for [`JOINS_AFTER`].
+    SlowToJoin(u64),
+    /// The same of all members but its sender, whose result comes when the load has closed its ends.
+    Dismisses(u64),
     /// Of two nodes: the members of that at which the sender is not do not get it.
     LostAtNode(u64),
     /// One member gets a gap, and then so many copies of it.
@@ -46,6 +60,8 @@ pub enum Fault {
     Unknown(u64),
     /// The sender gets the result before its own copy.
     ResultFirst(u64),
+    /// The same of every broadcast.
+    ResultsFirst,
     /// The content of the result is wrong.
     Misreported(u64),
     /// One member also gets a message that no member has sent.
@@ -63,6 +79,9 @@ pub enum Fault {
     /// answer.
     Rude,
 }
+
+/// See [`Fault::SlowToJoin`].
+pub const JOINS_AFTER: Duration = Duration::from_millis(300);
 
 /// A message of a member.
 pub enum Heard {
@@ -134,6 +153,9 @@ pub fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
     [&frame, payload].concat()
 }
 
+/// A member with its number.
+type Member = (usize, Arc<Mutex<TcpStream>>);
+
 /// A hub that writes each broadcast to all members, one after the other.
 struct Hub<P> {
     protocol: P,
@@ -142,9 +164,11 @@ struct Hub<P> {
     /// one.
     complete: usize,
     joined: Condvar,
-    members: Mutex<Vec<(usize, Arc<Mutex<TcpStream>>)>>,
+    members: Mutex<Vec<Member>>,
     /// Number of members that have ever joined.
     ever: AtomicUsize,
+    /// Number of connections that the load has closed.
+    ended: AtomicUsize,
     broadcasts: AtomicU64,
     /// With [`Fault::Reordered`] and [`Fault::Swapped`]: the delayed message, its sender, and the member
     /// that waits for it.
@@ -177,6 +201,7 @@ pub fn serve_at<P: Protocol>(
         joined: Condvar::new(),
         members: Mutex::default(),
         ever: AtomicUsize::new(0),
+        ended: AtomicUsize::new(0),
         broadcasts: AtomicU64::new(0),
         kept: Mutex::default(),
     };
@@ -233,6 +258,8 @@ impl<P: Protocol> Hub<P> {
             }
             Fault::GapBetween(n) if n == number && is_victim => [copy, &self.gap(), copy].concat(),
             Fault::Lost(n) if n == number && is_victim => Vec::new(),
+            Fault::Deaf(n) if n <= number && is_newcomer => Vec::new(),
+            Fault::Cut(n, m) if (n..=m).contains(&number) && is_newcomer => Vec::new(),
             Fault::LostToNewcomer(n) if is_multiple(number, n) && is_newcomer => Vec::new(),
             Fault::DoubledToNewcomer(n) if is_multiple(number, n) && is_newcomer => copy.repeat(2),
             Fault::Doubled(n) if n == number && is_victim => copy.repeat(2),
@@ -259,7 +286,7 @@ impl<P: Protocol> Hub<P> {
     fn broadcast(&self, sender: usize, digits: &str, number_of: &str) {
         // Under the lock, so that all members receive all broadcasts in the same order.
         let members = self.members.lock().unwrap();
-        let members =
+        let mut members =
             self.joined.wait_while(members, |_| self.ever.load(SeqCst) < self.complete).unwrap();
         let (fault, number) = (self.fault, self.broadcasts.fetch_add(1, SeqCst));
         let copy = self.protocol.frames(&self.protocol.copy(digits));
@@ -274,10 +301,10 @@ impl<P: Protocol> Hub<P> {
             _ => members.len(),
         };
         let result = self.outcome(number, (digits, number_of), (listeners, misreports));
-        let own = members.iter().find(|(member, _)| *member == sender);
-        let is_first = fault == Fault::ResultFirst(number);
+        let own = members.iter().find(|(member, _)| *member == sender).cloned();
+        let is_first = [Fault::ResultFirst(number), Fault::ResultsFirst].contains(&fault);
         let tell_result = || {
-            if let (Some((_, stream)), Some(result)) = (own, &result) {
+            if let (Some((_, stream)), Some(result)) = (&own, &result) {
                 write(stream, &self.protocol.frames(result));
             }
         };
@@ -286,7 +313,10 @@ impl<P: Protocol> Hub<P> {
         }
         // Not the sender: otherwise its result would be the error.
         let victim = members.iter().map(|(member, _)| *member).find(|member| *member != sender);
-        let newcomer = members.last().map(|(member, _)| *member);
+        let last = members.iter().max_by_key(|(member, _)| *member).cloned();
+        let is_last = matches!(fault, Fault::Deaf(_) | Fault::Cut(..));
+        let newcomer = if is_last { last.as_ref() } else { members.last() };
+        let newcomer = newcomer.map(|(member, _)| *member);
         for (member, stream) in members.iter() {
             let is_newcomer = Some(*member) == newcomer;
             let is_victim = Some(*member) == victim;
@@ -302,6 +332,7 @@ impl<P: Protocol> Hub<P> {
                 }
                 Fault::LostAtNode(n) | Fault::Unknown(n)
                     if n == number && member % 2 != sender % 2 => {}
+                Fault::LostToOthers(n) if n == number && *member != sender => {}
                 _ => write(stream, &self.copies(number, (is_victim, is_newcomer), (digits, &copy))),
             }
             let mut kept = self.kept.lock().unwrap();
@@ -314,9 +345,28 @@ impl<P: Protocol> Hub<P> {
                 write(stream, &late);
             }
         }
+        if fault == Fault::Dismisses(number) {
+            self.dismisses_all_but(sender, &mut members);
+        }
         if !is_first {
             tell_result();
         }
+        if let (Fault::Cut(_, n) | Fault::SlowToJoin(n), Some((member, stream))) = (fault, last)
+            && n == number
+        {
+            // Not among the listeners of the next result, which may come before the load sees the close.
+            members.retain(|(one, _)| *one != member);
+            let _ = stream.lock().unwrap().shutdown(Shutdown::Both);
+        }
+    }
+
+    /// Closes the connections of all members but this one, and waits until the load has closed its ends.
+    fn dismisses_all_but(&self, sender: usize, members: &mut Vec<Member>) {
+        let (before, all) = (self.ended.load(SeqCst), members.len());
+        for (_, stream) in members.extract_if(.., |(member, _)| *member != sender) {
+            let _ = stream.lock().unwrap().shutdown(Shutdown::Write);
+        }
+        until("the load closes its ends", || self.ended.load(SeqCst) + 1 >= before + all);
     }
 
     #[expect(clippy::result_large_err, reason = "this is how tungstenite has it")]
@@ -331,6 +381,7 @@ impl<P: Protocol> Hub<P> {
         };
         self.protocol.greeting().iter().for_each(|greeting| tell(greeting));
         self.answer(number, &mut socket, &writer, tell);
+        self.ended.fetch_add(1, SeqCst);
         self.leaves(number);
         let is_rude = self.fault == Fault::Rude;
         let _ = match number % 3 {
@@ -372,6 +423,12 @@ impl<P: Protocol> Hub<P> {
                     Heard::Joins(reply) => {
                         if !is_member {
                             is_member = true;
+                            let is_again = self.ever.load(SeqCst) >= self.complete;
+                            let is_slow =
+                                matches!(self.fault, Fault::SlowToJoin(_) | Fault::Dismisses(_));
+                            if is_again && is_slow {
+                                thread::sleep(JOINS_AFTER);
+                            }
                             let mut members = self.members.lock().unwrap();
                             members.push((number, writer.clone()));
                             self.ever.fetch_add(1, SeqCst);

@@ -2,9 +2,8 @@
 
 use super::{
     adapters::{Adapter, Incoming, Next},
-    announced::Wrong,
     message::Request,
-    receive::{COPY_FIRST, Hub},
+    receive::Hub,
     talk::ConnectionState,
 };
 use crate::dialect::Heard;
@@ -74,12 +73,7 @@ impl Hub {
                         Some(Request::Broadcast(asked))
                             if adapter.copy_comes_first() && !talk.inbox.has(asked.id) =>
                         {
-                            self.wrong_delivery(
-                                talk,
-                                (Wrong::OutOfOrder, COPY_FIRST),
-                                text,
-                                heard,
-                            )?;
+                            self.came_too_early(talk, text, heard)?;
                             true
                         }
                         Some(_) => true,

@@ -19,6 +19,9 @@ pub(super) struct Afar {
     opened: AtomicU64,
     joined: AtomicU64,
     left: AtomicU64,
+    /// Members whose connections were lost and that have not joined again.
+    away: AtomicU64,
+    absent: AtomicU64,
     short_by: AtomicU64,
     over_by: AtomicU64,
     sent: AtomicU64,
@@ -42,6 +45,8 @@ impl Afar {
             opened: AtomicU64::new(0),
             joined: AtomicU64::new(0),
             left: AtomicU64::new(0),
+            away: AtomicU64::new(0),
+            absent: AtomicU64::new(0),
             short_by: AtomicU64::new(0),
             over_by: AtomicU64::new(0),
             sent: AtomicU64::new(0),
@@ -68,16 +73,20 @@ impl Afar {
         self.machines.here_ns(machine, at)
     }
 
-    /// The server reported this number of listeners, of which `own` are connections of this machine: at
-    /// least and at most. The leader knows how many there were on other machines.
-    pub fn counts(&self, listeners: u64, own: (u64, u64)) {
-        let elsewhere = self.machines.members_elsewhere();
-        let [least, most] = [own.0, own.1].map(|own| own.saturating_add(elsewhere));
-        if listeners < least {
-            self.short_by.fetch_max(least - listeners, Relaxed);
-        } else if listeners > most {
-            self.over_by.fetch_max(listeners - most, Relaxed);
-        }
+    /// Number of members on other machines.
+    pub fn members_elsewhere(&self) -> u64 {
+        self.machines.members_elsewhere()
+    }
+
+    /// A result had so many fewer listeners than there were members, although the load has waited for closes of those of
+    /// this machine. The leader knows how many had left on other machines.
+    pub fn counts_fewer(&self, by: u64) {
+        self.short_by.fetch_max(by, Relaxed);
+    }
+
+    /// A result had so many more listeners than there were connections, with one for each member on other machines.
+    pub fn counts_more(&self, by: u64) {
+        self.over_by.fetch_max(by, Relaxed);
     }
 
     /// A connection was opened, which may become a member.
@@ -105,6 +114,22 @@ impl Afar {
         self.left.fetch_add(1, Release);
     }
 
+    /// The connection of a member was lost.
+    pub fn goes_away(&self) {
+        self.away.fetch_add(1, Relaxed);
+    }
+
+    /// Such a member has joined again.
+    pub fn comes_back(&self) {
+        self.away.fetch_sub(1, Relaxed);
+    }
+
+    /// Deliveries from other machines that no member of this process was owed, because it was away. A broadcast counts
+    /// when its first copy arrives here.
+    pub fn absent(&self) -> u64 {
+        self.absent.load(Relaxed)
+    }
+
     /// A member sends a broadcast.
     pub fn sends(&self, payload: Payload) {
         self.sent.fetch_add(1, Relaxed);
@@ -116,7 +141,11 @@ impl Afar {
         let from = &self.from[machine as usize];
         let numbers = payload.id.saturating_add(1);
         if from.numbers.load(Relaxed) < numbers {
-            from.numbers.fetch_max(numbers, Relaxed);
+            let new = numbers.saturating_sub(from.numbers.fetch_max(numbers, Relaxed));
+            let away = self.away.load(Relaxed);
+            if away > 0 {
+                self.absent.fetch_add(away.saturating_mul(new), Relaxed);
+            }
         }
         if inbox.is_late {
             return;
@@ -326,6 +355,24 @@ mod tests {
     }
 
     #[test]
+    fn what_members_that_are_away_are_not_owed_is_counted_once_for_each() {
+        let afar = Afar::new(&machines(7));
+        let mut inboxes = [(); 2].map(|()| FarInbox::default());
+        let mut arrives = |id| {
+            inboxes.iter_mut().for_each(|inbox| afar.record(1, payload(1, id), inbox));
+            afar.absent()
+        };
+        assert_eq!(arrives(0), 0);
+        (0..2).for_each(|_| afar.goes_away());
+        assert_eq!(arrives(1), 2);
+        afar.comes_back();
+        // Number 2 comes later.
+        assert_eq!((arrives(3), arrives(2)), (4, 4));
+        afar.comes_back();
+        assert_eq!(arrives(4), 4);
+    }
+
+    #[test]
     fn marks_depend_on_the_key_of_the_load() {
         assert_ne!(mark(1, payload(1, 2)), mark(2, payload(1, 2)));
         let sums = |key: u64| {
@@ -353,17 +400,6 @@ mod tests {
         }
         assert_eq!(inbox.take(payload(3, (1 << 32) - 2)), Ok(()));
         assert_eq!((inbox.first, inbox.later.len()), ((1 << 32) + 2, 0));
-    }
-
-    #[test]
-    fn counts_beside_the_possible_ones_are_kept() {
-        let afar = Afar::new(&machines(7));
-        afar.counts(3, (2, 4));
-        afar.counts(5, (2, 4));
-        assert_eq!((afar.seen().short_by, afar.seen().over_by), (0, 0));
-        afar.counts(1, (2, 4));
-        afar.counts(u64::MAX, (2, 4));
-        assert_eq!((afar.seen().short_by, afar.seen().over_by), (2, u64::MAX - 5));
     }
 
     proptest! {

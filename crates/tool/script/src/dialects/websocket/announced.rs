@@ -1,6 +1,6 @@
-//! Counts of the losses that a hub announced, and of its wrong deliveries.
+//! Counts of the losses that a hub announced, of its wrong deliveries, and of what else is known of broadcasts.
 
-use regatta_record::{AnnouncedLosses, WrongDeliveries};
+use regatta_record::{AnnouncedLosses, BroadcastCounts, WrongDeliveries};
 use std::sync::atomic::{AtomicU64, Ordering::*};
 
 /// Counts of what the hub announced to the members of this process.
@@ -31,6 +31,8 @@ impl Losses {
 /// How a delivery is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wrong {
+    /// It has not come.
+    Missing,
     Twice,
     OutOfOrder,
     /// No member has sent it, or its result says that it is not published.
@@ -47,19 +49,15 @@ pub(super) struct WrongCounts {
 }
 
 impl WrongCounts {
-    /// Counts a wrong delivery.
-    pub fn add(&self, wrong: Wrong) {
+    /// Counts wrong deliveries of a kind.
+    pub fn add(&self, wrong: Wrong, deliveries: u64) {
         let count = match wrong {
+            Wrong::Missing => &self.missing,
             Wrong::Twice => &self.twice,
             Wrong::OutOfOrder => &self.out_of_order,
             Wrong::Unsent => &self.unsent,
         };
-        count.fetch_add(1, Relaxed);
-    }
-
-    /// Counts deliveries that have not come.
-    pub fn miss(&self, deliveries: u64) {
-        self.missing.fetch_add(deliveries, Relaxed);
+        count.fetch_add(deliveries, Relaxed);
     }
 
     /// The counts so far.
@@ -70,6 +68,28 @@ impl WrongCounts {
             twice: of(&self.twice),
             out_of_order: of(&self.out_of_order),
             unsent: of(&self.unsent),
+        }
+    }
+}
+
+/// What else is counted for the members of this process: see [`BroadcastCounts`].
+#[derive(Debug, Default)]
+pub(super) struct OtherCounts {
+    pub joins: AtomicU64,
+    pub failed_joins: AtomicU64,
+    pub wrong_results: AtomicU64,
+    pub absent: AtomicU64,
+}
+
+impl OtherCounts {
+    /// The counts so far.
+    pub fn counted(&self) -> BroadcastCounts {
+        let of = |count: &AtomicU64| count.load(Relaxed);
+        BroadcastCounts {
+            joins: of(&self.joins),
+            failed_joins: of(&self.failed_joins),
+            wrong_results: of(&self.wrong_results),
+            absent: of(&self.absent),
         }
     }
 }

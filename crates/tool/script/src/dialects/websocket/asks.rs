@@ -58,9 +58,10 @@ impl Asks for WebSocketAsks {
         script.close(order.pipeline)?;
         let usual = adapter.map_or(PATH, Adapter::path);
         let path = order.place.path.filter(|path| !path.is_empty()).unwrap_or(usual);
-        let Pushes { in_one_order, may_be_lost, .. } = order.pushes;
-        let broadcasts = *self != WebSocketAsks::Echo;
-        let terms = Terms { broadcasts, adapter, in_one_order, may_be_lost };
+        let Pushes { in_one_order, may_be_lost, tolerates, .. } = order.pushes;
+        // With a connection for each request, members only join.
+        let broadcasts = *self != WebSocketAsks::Echo && !order.place.closes;
+        let terms = Terms { broadcasts, adapter, in_one_order, may_be_lost, tolerates };
         Ok(Speech::Own(Hub::new(terms, script, order, path)))
     }
 

@@ -4,6 +4,7 @@
 
 use super::{
     announced::Wrong,
+    copies::Taken,
     member::DeliveryError,
     message::{Notice, Payload, Request},
     order::Place,
@@ -59,7 +60,9 @@ impl Hub {
         let got = received + others;
         if fate == Fate::NotPublished && got > 0 {
             let expected = format!("the result of a published broadcast: {got} members got it");
-            self.wrong_delivery(talk, (Wrong::Unsent, &expected), text, heard)?;
+            // Each of these copies is wrong; they were taken for deliveries when they came.
+            self.wrong.add(Wrong::Unsent, got);
+            heard.wrong(self.terms.wrong(talk, &expected, text), got)?;
         }
         match fate {
             Fate::NotPublished => self.losses.not_published.fetch_add(1, Relaxed),
@@ -76,7 +79,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Handles a copy of a broadcast that may have been announced as lost.
+    /// Handles a copy of a broadcast that may have been announced as lost, or that may be given up.
     pub(super) fn take_uncertain(
         &self,
         talk: &mut ConnectionState,
@@ -86,25 +89,47 @@ impl Hub {
     ) -> Result<(), Box<Exchange>> {
         let Payload { id, at, .. } = payload;
         if self.roster.fate(id) == Some(Fate::NotPublished) {
-            return self.wrong_delivery(talk, REFUSED, text, heard);
+            return self.refused(talk, id, text, heard);
         }
         if talk.inbox.take_excused(id) {
             return self.take_late(talk, payload, text, heard);
         }
         talk.inbox.pass_over(id, &self.roster);
-        let Some(is_owed) = self.take_into_inbox(talk, id, text, heard)? else { return Ok(()) };
-        // What was sent before the member joined is not checked further. A broadcast that is owed to this member
-        // keeps its words until the next call.
-        match is_owed && self.roster.fate(id) == Some(Fate::Owed) {
-            true => self.take_place(talk, id, text, heard)?,
-            false => talk.place = Place::After(id),
-        }
-        let receiver = if is_owed { Receiver::Owed } else { Receiver::Other };
+        let taken = self.take_into_inbox(talk, id, text, heard)?;
+        let receiver = match taken {
+            Taken::Nothing => return Ok(()),
+            // What was sent before the member joined is not checked further.
+            Taken::Unowed | Taken::Wrong { is_owed: false } => {
+                talk.place = Place::After(id);
+                Receiver::Other
+            }
+            // What may come at any time has no place.
+            _ if self.roster.fate(id) == Some(Fate::Unknown) => Receiver::Owed,
+            // A broadcast that is owed to this member keeps its words until the next call, unless it is given up.
+            _ => {
+                self.take_place(talk, id, taken, (text, &mut *heard))?;
+                Receiver::Owed
+            }
+        };
         match self.roster.deliver(id, receiver) {
-            Delivered::Refused => return self.wrong_delivery(talk, REFUSED, text, heard),
+            Delivered::Refused => return self.refused(talk, id, text, heard),
             delivered => self.count_delivery(delivered, at, heard),
         }
         Ok(())
+    }
+
+    /// Counts a copy that was to reach nobody, or that came when it had been given up.
+    #[cold]
+    fn refused(
+        &self,
+        talk: &ConnectionState,
+        id: u64,
+        text: &[u8],
+        heard: &mut impl Heard,
+    ) -> Result<(), Box<Exchange>> {
+        let is_refused = self.roster.fate(id) == Some(Fate::NotPublished);
+        let wrong = if is_refused { REFUSED } else { self.not_known(id) };
+        self.wrong_delivery(talk, wrong, text, heard)
     }
 
     /// Counts a copy that was not refused.
@@ -129,18 +154,19 @@ impl Hub {
         text: &[u8],
         heard: &mut impl Heard,
     ) -> Result<(), Box<Exchange>> {
-        let is_published = self.roster.fate(id) == Some(Fate::Owed);
-        if is_published && talk.inbox.was_overtaken(id, &self.roster) {
-            let error = DeliveryError::OutOfOrder { is_owed: false };
-            self.wrong_delivery(talk, (error.kind(), error.in_words()), text, heard)?;
-        }
-        let place = mem::replace(&mut talk.place, Place::After(id));
-        if self.terms.in_one_order {
-            let checked = self.roster.check_late_place(id, place);
-            checked.or_else(|other| self.other_order(talk, other, text, heard))?;
+        if self.roster.fate(id) == Some(Fate::Owed) {
+            let place = mem::replace(&mut talk.place, Place::After(id));
+            if talk.inbox.was_overtaken(id, &self.roster) {
+                let error = DeliveryError::OutOfOrder { is_owed: false };
+                self.wrong_delivery(talk, (error.kind(), error.in_words()), text, heard)?;
+            } else if self.terms.in_one_order {
+                let checked = self.roster.check_late_place(id, place);
+                let other = |other| self.other_order(talk, (id, place, other), text, &mut *heard);
+                checked.or_else(other)?;
+            }
         }
         match self.roster.deliver(id, Receiver::Excused) {
-            Delivered::Refused => return self.wrong_delivery(talk, REFUSED, text, heard),
+            Delivered::Refused => return self.refused(talk, id, text, heard),
             delivered => {
                 if matches!(delivered, Delivered::Owed { .. }) {
                     self.losses.missed.fetch_sub(1, Relaxed);

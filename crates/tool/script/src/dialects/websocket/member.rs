@@ -102,9 +102,9 @@ impl Inbox {
         if self.received.get(ahead) == Some(&true) {
             return Err(DeliveryError::Twice);
         }
-        let sender = |number| roster.sent(number).map(|sent| sent.sender);
         let mut later = (ahead + 1..self.received.len()).filter(|later| self.received[*later]);
-        let is_overtaken = later.any(|later| sender(self.first + later as u64) == sender(number));
+        let is_overtaken =
+            later.any(|later| roster.are_in_order(number, self.first + later as u64));
         if self.received.len() <= ahead {
             self.received.resize(ahead + 1, false);
         }
@@ -166,17 +166,13 @@ impl Inbox {
 
     /// Whether the member has received a later broadcast of the sender of this one, which it was not owed any longer.
     pub fn was_overtaken(&self, number: u64, roster: &Roster) -> bool {
-        let sender = |number| roster.sent(number).map(|sent| sent.sender);
-        let of = sender(number);
-        let came = |later: u64| {
-            later < self.until
-                && self.excused.binary_search(&later).is_err()
-                && roster.fate(later).is_some_and(|fate| fate != Fate::NotPublished)
-        };
-        let mut before = (number + 1..self.first).take(MAX_IN_FLIGHT);
-        let mut ahead = (0..self.received.len()).filter(|ahead| self.received[*ahead]);
-        before.any(|later| sender(later) == of && came(later))
-            || ahead.any(|ahead| sender(self.first + ahead as u64) == of)
+        let came = |later: &u64| self.excused.binary_search(later).is_err();
+        let has_joined = self.joined < u64::MAX;
+        let since = if has_joined { self.joined.max(number + 1)..self.first } else { 0..0 };
+        let since = since.rev().take(MAX_IN_FLIGHT).filter(came);
+        let ahead = (0..self.received.len()).filter(|ahead| self.received[*ahead]);
+        let mut later = since.chain(ahead.map(|ahead| self.first + ahead as u64));
+        later.any(|later| roster.are_in_order(number, later))
     }
 
     fn excuse_unknown(&mut self, number: u64, roster: &Roster) {
@@ -207,22 +203,11 @@ impl Inbox {
         if self.early.contains(&number) {
             return Err(DeliveryError::Twice);
         }
-        let has_joined = self.joined < u64::MAX;
-        let since = if has_joined { self.joined..self.first } else { 0..0 };
-        let ahead = (0..self.received.len()).filter(|ahead| self.received[*ahead]);
-        let later = self.early.iter().copied().filter(|early| *early > number);
-        // If more broadcasts were sent, this one is too old to be known, and `take_copy` rejects it.
-        let since = since.take(MAX_IN_FLIGHT);
-        let mut later = later.chain(since).chain(ahead.map(|ahead| self.first + ahead as u64));
-        let sender = |number| roster.sent(number).map(|sent| sent.sender);
-        let is_overtaken = later.any(|later| sender(later) == sender(number));
+        let mut early = self.early.iter().filter(|early| **early > number);
+        let is_overtaken = early.any(|early| roster.are_in_order(number, *early))
+            || self.was_overtaken(number, roster);
         self.early.push(number);
         if is_overtaken { Err(DeliveryError::OutOfOrder { is_owed: false }) } else { Ok(()) }
-    }
-
-    /// The first broadcast that it has not received.
-    pub fn first(&self) -> u64 {
-        self.first
     }
 
     /// Whether this broadcast was received, or was sent before the member joined.
@@ -231,9 +216,11 @@ impl Inbox {
         self.received.get(ahead as usize) == Some(&true)
     }
 
-    /// Returns the broadcasts before `next` that it is owed and has not received.
+    /// Returns the broadcasts before `next` that it is owed and has not received, without those that are too old to
+    /// be known.
     pub fn missing(&self, next: u64) -> impl Iterator<Item = u64> {
-        (self.first..next.min(self.until)).filter(|number| !self.has(*number))
+        let first = self.first.max(next.saturating_sub(MAX_IN_FLIGHT as u64));
+        (first..next.min(self.until)).filter(|number| !self.has(*number))
     }
 }
 
@@ -314,7 +301,7 @@ mod tests {
         (0..5).for_each(|_| assert!(roster.send(1, 0).is_ok()));
         let other = 3;
         assert_eq!(inbox.take(1, &roster), Ok(true));
-        assert_eq!((inbox.gap(&roster), inbox.first()), (4, 5));
+        assert_eq!((inbox.gap(&roster), inbox.first), (4, 5));
         assert!(inbox.take_excused(0), "it comes later");
         assert!(!inbox.take_excused(0), "only once");
         assert_eq!(inbox.take(0, &roster), Err(DeliveryError::Twice));
@@ -334,17 +321,17 @@ mod tests {
         roster.settle(0, Fate::NotPublished);
         roster.settle(1, Fate::Unknown);
         inbox.pass_over(2, &roster);
-        assert_eq!(inbox.first(), 2);
+        assert_eq!(inbox.first, 2);
         assert_eq!(inbox.take(3, &roster), Ok(true));
         inbox.pass_over(4, &roster);
-        assert_eq!(inbox.first(), 2, "2 is still owed");
+        assert_eq!(inbox.first, 2, "2 is still owed");
         roster.settle(2, Fate::NotPublished);
         inbox.pass_over(4, &roster);
-        assert_eq!((inbox.first(), inbox.received.len()), (4, 0), "3 was received before");
+        assert_eq!((inbox.first, inbox.received.len()), (4, 0), "3 was received before");
         assert!(!inbox.take_excused(0), "nobody gets it");
         assert!(inbox.take_excused(1));
         inbox.pass_over(9, &roster);
-        assert_eq!(inbox.first(), 4, "4 is owed");
+        assert_eq!(inbox.first, 4, "4 is owed");
     }
 
     proptest! {

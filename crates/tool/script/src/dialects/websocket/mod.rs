@@ -3,7 +3,7 @@
 //!
 //! A broadcast is a request; its reply is the result that the server sends to the sender. The resulting
 //! copies, one for each member, are deliveries. `roster` tracks which members are owed which broadcast.
-//! `receive` reads what arrives and checks replies. `member` checks that each copy arrives once, and in
+//! `receive` reads what arrives; `replies` checks replies, and `copies` deliveries. `member` checks that each copy arrives once, and in
 //! the order of its sender; `afar` does so for members on other machines, and `losses` where the hub may
 //! announce that it lost messages. `order` compares the orders of all members. `message` has the bytes of
 //! messages, and `adapters` has those of other hubs' protocols on top of WebSocket.
@@ -13,6 +13,7 @@ mod adapters;
 mod afar;
 mod announced;
 mod asks;
+mod copies;
 mod frames;
 mod losses;
 mod member;
@@ -20,6 +21,7 @@ mod message;
 mod opening;
 mod order;
 mod receive;
+mod replies;
 mod roster;
 mod talk;
 mod terms;

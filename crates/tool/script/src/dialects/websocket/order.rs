@@ -7,7 +7,7 @@
 //! connects the two parts that a member has before and after a gap.
 
 use super::roster::{Fate, Further, Roster};
-use std::sync::atomic::Ordering::*;
+use std::{iter, sync::atomic::Ordering::*};
 
 /// Number of predecessors that are followed from a broadcast to find another one among them.
 pub(super) const PREDECESSORS: usize = 64;
@@ -100,6 +100,26 @@ impl Roster {
             other if other == is => Ok(()),
             other => Err(OtherOrder::At(Place::of_word(other))),
         }
+    }
+
+    /// Whether two places of a broadcast may be those of one order, because only broadcasts lie between them that not
+    /// every member gets ([`Roster::is_uncertain`]). One whose result is still to come is either published, and then
+    /// missing at a member that got none, or that result says that it is not known.
+    #[cold]
+    pub fn may_be_one(&self, number: u64, places: [Place; 2]) -> bool {
+        let before = |place: &Place| match *place {
+            Place::After(before) if self.is_uncertain(before) => {
+                Some(Place::of_word(self.further(before, Further::After).load(SeqCst)))
+            }
+            _ => None,
+        };
+        let [ours, theirs] =
+            places.map(|place| iter::successors(Some(place), before).take(PREDECESSORS));
+        // It cannot be before itself.
+        let is_circle = ours.clone().chain(theirs.clone()).any(|one| one == Place::After(number));
+        let is_open = |one| one == Place::Unknown;
+        let mut meet = ours.map(|one| is_open(one) || theirs.clone().any(|other| one == other));
+        !is_circle && (meet.any(|meets| meets) || theirs.clone().any(is_open))
     }
 
     /// Checks that a broadcast is not among its own [`PREDECESSORS`], which two members may have set, and that no

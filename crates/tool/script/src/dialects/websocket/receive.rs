@@ -3,13 +3,11 @@
 use super::{
     adapters::Adapter,
     afar::{Afar, FarInbox},
-    announced::{Losses, Wrong, WrongCounts},
+    announced::{Losses, OtherCounts, Wrong, WrongCounts},
     frames,
-    member::DeliveryError,
     message::{self, Message, Payload, Request},
     opening::Asked,
-    order::{OtherOrder, Place},
-    roster::{Roster, Sent, TooMany},
+    roster::{Missing, Roster, TooMany, few_listeners::FewListeners},
     talk::{ConnectionState, Stage, Standing},
     terms::Terms,
 };
@@ -21,15 +19,15 @@ use crate::{
     time::Nanos,
 };
 use regatta_proto::websocket::{CloseCode, Decoder, Event, Frame, Role};
-use regatta_record::{AcrossSeen, AnnouncedLosses, Exchange, Operation, WrongDeliveries};
-use std::mem;
+use regatta_record::{
+    AcrossSeen, AnnouncedLosses, BroadcastCounts, Exchange, Operation, WrongDeliveries,
+};
+use std::{mem, sync::atomic::Ordering::Relaxed};
 
 /// Maximum number of bytes of a message that a member accepts.
 const LONGEST: usize = 1 << 20;
 /// Number of written request bytes that are kept before they are dropped.
 const WRITTEN: usize = 4096;
-/// Maximum number of incomplete broadcasts that each load thread reports at the end.
-const REPORTED: usize = 1;
 /// Time without a request after which a member sends a heartbeat, if the server expects heartbeats.
 const SILENCE: Nanos = 25_000_000_000;
 
@@ -49,6 +47,9 @@ pub struct Hub {
     pub(super) losses: Losses,
     /// Deliveries that were wrong.
     pub(super) wrong: WrongCounts,
+    pub(super) others: OtherCounts,
+    /// Results that count too few listeners, unless the server has closed connections.
+    pub(super) few: FewListeners,
     /// Members on other machines, if there are some.
     pub(super) afar: Option<Afar>,
 }
@@ -68,10 +69,24 @@ impl Hub {
             (hosts.iter().map(|host| (*host).to_owned()).collect(), path.to_owned());
         let is_stream = terms.adapter.is_some_and(Adapter::is_stream);
         let first = if is_stream { frames::BINARY } else { frames::TEXT };
-        let roster = Roster::new(order.shared);
+        let mut roster = Roster::new(order.shared);
+        roster.may_be_lost = terms.may_be_lost;
         let afar = order.machines.map(Afar::new);
-        let (losses, wrong) = Default::default();
-        Hub { terms, first, script, seed: order.seed, hosts, path, roster, losses, wrong, afar }
+        let (losses, wrong, others, few) = Default::default();
+        Hub {
+            terms,
+            first,
+            script,
+            seed: order.seed,
+            hosts,
+            path,
+            roster,
+            losses,
+            wrong,
+            others,
+            few,
+            afar,
+        }
     }
 
     /// Returns the number of bytes in the frame of a request.
@@ -88,18 +103,71 @@ impl Hub {
     fn next_request(&self, talk: &mut ConnectionState, at: Nanos) -> Request {
         let sender = talk.number;
         if self.terms.broadcasts && talk.echoes > 0 {
-            match self.roster.send(sender, at) {
-                Ok(id) => {
-                    let payload = Payload { sender, id, at };
-                    self.afar.iter().for_each(|afar| afar.sends(payload));
-                    return Request::Broadcast(payload);
-                }
-                Err(TooMany) => talk.too_many = true,
+            let mut sent = self.roster.send(sender, at);
+            while sent == Err(TooMany) && self.has_given_up(talk) {
+                sent = self.roster.send(sender, at);
+            }
+            if let Ok(id) = sent {
+                self.count_absent();
+                let payload = Payload { sender, id, at };
+                self.afar.iter().for_each(|afar| afar.sends(payload));
+                return Request::Broadcast(payload);
             }
         }
         let id = talk.echoes;
         talk.echoes += 1;
         Request::Echo(Payload { sender, id, at })
+    }
+
+    /// Counts the members that are not owed a broadcast, because the server has closed their connections.
+    #[inline]
+    fn count_absent(&self) {
+        let away = self.roster.away();
+        if away > 0 {
+            self.others.absent.fetch_add(away, Relaxed);
+        }
+    }
+
+    /// So many broadcasts were sent that another one cannot be tracked: the oldest has not reached all members. What it
+    /// lacks is missing. Returns whether the load continues without it; otherwise the next message of this member ends
+    /// the load.
+    #[cold]
+    fn has_given_up(&self, talk: &mut ConnectionState) -> bool {
+        let tolerates = self.terms.tolerates;
+        if tolerates || talk.given_up.is_empty() {
+            talk.given_up.extend(self.roster.overdue(tolerates));
+        }
+        tolerates
+    }
+
+    /// Reports what was given up when this member sent a broadcast.
+    #[cold]
+    fn report_given_up(
+        &self,
+        talk: &mut ConnectionState,
+        message: &[u8],
+        heard: &mut impl Heard,
+    ) -> Result<(), Box<Exchange>> {
+        let missing = self.are_missing(mem::take(&mut talk.given_up), heard);
+        let expected = "the copies of earlier broadcasts, too many of which are missing";
+        heard.wrong(self.terms.wrong(talk, expected, message), missing)
+    }
+
+    /// Counts deliveries that are missing. Returns their number.
+    #[cold]
+    pub(super) fn are_missing(
+        &self,
+        all: impl IntoIterator<Item = Missing>,
+        heard: &mut impl Heard,
+    ) -> u64 {
+        let mut sum = 0;
+        for Missing { sent, deliveries, is_first, .. } in all {
+            heard.missing(Hub::DELIVERIES, sent.at, deliveries);
+            heard.missing(Hub::LAST_DELIVERIES, sent.at, is_first.into());
+            sum += deliveries;
+        }
+        self.wrong.add(Wrong::Missing, sum);
+        sum
     }
 
     /// Handles a received message.
@@ -111,9 +179,8 @@ impl Hub {
         heard: &mut impl Heard,
         replies: &mut u32,
     ) -> Result<(), Box<Exchange>> {
-        if talk.too_many {
-            let expected = "the copies of earlier broadcasts, too many of which are missing";
-            return Err(self.terms.wrong(talk, expected, message));
+        if !talk.given_up.is_empty() {
+            self.report_given_up(talk, message, heard)?;
         }
         if let Some(adapter) = self.terms.adapter {
             return self.take_adapted(adapter, talk, message, heard, replies);
@@ -127,185 +194,6 @@ impl Hub {
             }
             None => self.take_loss(talk, message, heard, replies),
         }
-    }
-
-    pub(super) fn take_copy(
-        &self,
-        talk: &mut ConnectionState,
-        payload: Payload,
-        text: &[u8],
-        heard: &mut impl Heard,
-    ) -> Result<(), Box<Exchange>> {
-        let Payload { sender, id, at } = payload;
-        if let Some(afar) = &self.afar
-            && let Some(machine) = afar.origin(sender)
-        {
-            let inbox = &mut talk.far[machine as usize];
-            if let Err(error) = inbox.take(payload) {
-                return Err(self.terms.wrong(talk, error.in_words(), text));
-            }
-            afar.record(machine, payload, inbox);
-            heard.heard_from(Hub::DELIVERIES, machine, afar.here_ns(machine, at));
-            return Ok(());
-        }
-        let sent = self.roster.sent(id).filter(|sent| sent.sender == sender && sent.at == at);
-        if sent.is_none() {
-            let wrong = match id < talk.inbox.first() {
-                true => (Wrong::Twice, "each broadcast once; this one was delivered before"),
-                false => (Wrong::Unsent, "only broadcasts that a member has sent"),
-            };
-            return self.wrong_delivery(talk, wrong, text, heard);
-        }
-        if self.terms.may_be_lost {
-            return self.take_uncertain(talk, payload, text, heard);
-        }
-        match self.take_into_inbox(talk, id, text, heard)? {
-            None => {}
-            Some(false) => talk.place = Place::After(id),
-            Some(true) => {
-                self.take_place(talk, id, text, heard)?;
-                heard.heard(Hub::DELIVERIES, at);
-                if self.roster.record_delivery(id) {
-                    heard.heard(Hub::LAST_DELIVERIES, at);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Records the copy of a broadcast in the inbox. Returns whether the member is owed it; `None` if the copy is
-    /// wrong and counts as nothing else.
-    #[inline]
-    pub(super) fn take_into_inbox(
-        &self,
-        talk: &mut ConnectionState,
-        id: u64,
-        text: &[u8],
-        heard: &mut impl Heard,
-    ) -> Result<Option<bool>, Box<Exchange>> {
-        let error = match talk.inbox.take(id, &self.roster) {
-            Ok(is_owed) => return Ok(Some(is_owed)),
-            Err(error) => error,
-        };
-        self.wrong_delivery(talk, (error.kind(), error.in_words()), text, heard)?;
-        Ok(match error {
-            DeliveryError::OutOfOrder { is_owed } => Some(is_owed),
-            DeliveryError::Twice | DeliveryError::TooFar => None,
-        })
-    }
-
-    /// Counts a wrong delivery. Only a load that tolerates errors continues after it.
-    #[cold]
-    pub(super) fn wrong_delivery(
-        &self,
-        talk: &ConnectionState,
-        (wrong, expected): (Wrong, &str),
-        text: &[u8],
-        heard: &mut impl Heard,
-    ) -> Result<(), Box<Exchange>> {
-        self.wrong.add(wrong);
-        heard.wrong(self.terms.wrong(talk, expected, text))
-    }
-
-    /// Compares the order of a member with that of the others.
-    #[inline]
-    pub(super) fn take_place(
-        &self,
-        talk: &mut ConnectionState,
-        id: u64,
-        text: &[u8],
-        heard: &mut impl Heard,
-    ) -> Result<(), Box<Exchange>> {
-        if !self.terms.in_one_order {
-            return Ok(());
-        }
-        let place = mem::replace(&mut talk.place, Place::After(id));
-        let checked = self.roster.check_place(id, place);
-        checked.or_else(|other| self.other_order(talk, other, text, heard))
-    }
-
-    /// A copy whose order differs from that of other members.
-    #[cold]
-    pub(super) fn other_order(
-        &self,
-        talk: &ConnectionState,
-        other: OtherOrder,
-        text: &[u8],
-        heard: &mut impl Heard,
-    ) -> Result<(), Box<Exchange>> {
-        let broadcast = |number| match self.roster.sent(number) {
-            Some(Sent { sender, at, .. }) => {
-                let digits = Payload { sender, id: number, at }.digits();
-                String::from_utf8_lossy(&digits).into_owned()
-            }
-            None => format!("broadcast {number}"),
-        };
-        let other = match other {
-            OtherOrder::At(Place::After(number)) => {
-                format!("another member got this one directly after {}", broadcast(number))
-            }
-            OtherOrder::At(_) => "another member got this one directly before all others".into(),
-            OtherOrder::Before(number) => {
-                format!("other members got this one before {}", broadcast(number))
-            }
-            OtherOrder::Behind(number) => {
-                format!("another member got this one, a gap, and then {}", broadcast(number))
-            }
-        };
-        let expected = format!("one order for all members; {other}");
-        self.wrong_delivery(talk, (Wrong::OutOfOrder, &expected), text, heard)
-    }
-
-    fn take_reply(
-        &self,
-        talk: &mut ConnectionState,
-        reply: Message,
-        text: &[u8],
-        heard: &mut impl Heard,
-    ) -> Result<(), Box<Exchange>> {
-        let is_right = match (talk.asked.front(), reply) {
-            (Some(Request::Echo(asked)), Message::Echo(payload)) => *asked == payload,
-            (Some(Request::Broadcast(asked)), Message::Result(payload, listeners)) => {
-                if *asked == payload && !talk.inbox.has(payload.id) {
-                    self.wrong_delivery(talk, (Wrong::OutOfOrder, COPY_FIRST), text, heard)?;
-                }
-                let own @ (least, _) = self.roster.listeners(payload.id).into_inner();
-                let most = self.most_listeners(own.1);
-                if *asked == payload && listeners.is_some_and(|n| n < least || n > most) {
-                    let expected = match most {
-                        u64::MAX => format!("a listenerCount of at least {least}"),
-                        _ => format!("a listenerCount from {least} to {most}"),
-                    };
-                    return Err(self.terms.wrong(talk, &expected, text));
-                }
-                if let (Some(afar), Some(listeners)) = (&self.afar, listeners) {
-                    afar.counts(listeners, own);
-                }
-                *asked == payload
-            }
-            _ => false,
-        };
-        if !is_right {
-            return Err(self.terms.wrong(talk, &self.terms.expected(talk), text));
-        }
-        self.answered(talk);
-        Ok(())
-    }
-
-    /// The highest listener count that a server may report by what is known here. How many connections
-    /// there are on other machines is only known to the leader, which compares the count after the load.
-    fn most_listeners(&self, own: u64) -> u64 {
-        if self.afar.is_some() { u64::MAX } else { own }
-    }
-
-    /// Counts the oldest pending request as answered.
-    pub(super) fn answered(&self, talk: &mut ConnectionState) {
-        talk.asked.pop_front();
-        talk.answered += 1;
-        if talk.standing == Standing::New {
-            self.afar.iter().for_each(|afar| afar.joins(&talk.far));
-        }
-        talk.note_reply(&self.roster);
     }
 
     /// The parameters of the upgrade of a connection.
@@ -411,8 +299,6 @@ impl Hub {
     }
 }
 
-pub(super) const COPY_FIRST: &str = "the sender's own copy of the broadcast before its result";
-
 impl Dialect for Hub {
     type ThreadState = ();
     type ConnectionState = ConnectionState;
@@ -420,15 +306,8 @@ impl Dialect for Hub {
     const OPENS: bool = true;
     const REFUSES: bool = true;
 
-    const OPERATIONS: &'static [Operation] = &[
-        Operation::REQUESTS,
-        Operation::new("deliveries", "delivery", "deliveries"),
-        Operation::new(
-            "last_deliveries",
-            "delivery to the last member",
-            "deliveries to the last member",
-        ),
-    ];
+    const OPERATIONS: &'static [Operation] =
+        &[Operation::REQUESTS, Operation::DELIVERIES, Operation::LAST_DELIVERIES];
 
     fn script(&self) -> &Script {
         &self.script
@@ -455,7 +334,8 @@ impl Dialect for Hub {
         if was_member || left.far.iter().any(FarInbox::is_late) {
             talk.far.iter_mut().for_each(|inbox| *inbox = FarInbox::late());
         }
-        left.stop_reading(&self.roster);
+        left.forgives(&self.roster);
+        talk.is_away = left.is_away;
         if left.upgrade_sent {
             self.roster.connection_closed();
         }
@@ -463,7 +343,22 @@ impl Dialect for Hub {
 
     /// The member stays among the connections that a server may count.
     fn stall(&self, talk: &mut ConnectionState) {
-        talk.stop_reading(&self.roster);
+        talk.forgives(&self.roster);
+    }
+
+    fn undelivered(&self, talk: &mut ConnectionState, heard: &mut impl Heard) -> u64 {
+        if talk.goes_away(&self.roster) {
+            self.afar.iter().for_each(Afar::goes_away);
+        }
+        if talk.standing == Standing::New && self.terms.broadcasts {
+            self.others.failed_joins.fetch_add(1, Relaxed);
+        }
+        let given_up = mem::take(&mut talk.given_up);
+        let missing = talk.stops_reading(&self.roster).into_iter();
+        self.are_missing(
+            missing.filter_map(|number| self.roster.miss(number)).chain(given_up),
+            heard,
+        )
     }
 
     fn leave(&self, talk: &mut ConnectionState) {
@@ -547,10 +442,11 @@ impl Dialect for Hub {
         &self,
         At { cursor, talk, .. }: At<'_, Self>,
         data: &[u8],
-        _: Nanos,
+        now: Nanos,
         heard: &mut impl Heard,
     ) -> Result<u32, Box<Exchange>> {
         let mut replies = 0;
+        talk.now = now;
         talk.refused.clear();
         if let Err(exchange) = self.take_bytes(talk, data, heard, &mut replies) {
             return Err(Box::new(Exchange { reply_index: replies.into(), ..*exchange }));
@@ -583,34 +479,48 @@ impl Dialect for Hub {
         }
     }
 
-    fn missing(&self, wrong: &mut dyn FnMut(Exchange)) {
-        for (nth, (id, sent, left)) in self.roster.missing().into_iter().enumerate() {
-            self.wrong.miss(left);
-            if nth >= REPORTED {
-                continue;
-            }
-            let payload = Payload { sender: sent.sender, id, at: sent.at };
-            wrong(Exchange {
-                // The number of the request on its connection is no longer known.
-                sent: self.terms.sent(Request::Broadcast(payload), 0),
-                expected: format!("a copy for each of {} members", sent.members),
-                received: format!("no copy for {left} of them, although the load has waited"),
-                reply_index: 0,
-            });
-        }
+    fn missing(&self, heard: &mut impl Heard, wrong: &mut dyn FnMut(u64, Exchange)) {
+        let _ = self.wrong_few(Nanos::MAX, |results, exchange| {
+            self.others.wrong_results.fetch_add(results, Relaxed);
+            wrong(results, *exchange);
+            Ok(())
+        });
+        let all = self.roster.missing();
+        let Some(Missing { number: id, sent, deliveries: left, .. }) = all.first().copied() else {
+            return;
+        };
+        let payload = Payload { sender: sent.sender, id, at: sent.at };
+        let exchange = Exchange {
+            // The number of the request on its connection is no longer known.
+            sent: self.terms.sent(Request::Broadcast(payload), 0),
+            expected: format!("a copy for each of {} members", sent.members),
+            received: format!("no copy for {left} of them, although the load has waited"),
+            reply_index: 0,
+        };
+        wrong(self.are_missing(all, heard), exchange);
     }
 
+    /// Also waits for closes of connections that results no longer count. Of members on other machines it does not know
+    /// whether there are some.
     fn owes(&self) -> bool {
-        self.roster.owes()
+        let lacks_closes = || self.afar.is_none() && self.few.lack(self.roster.closed());
+        self.roster.owes() || lacks_closes()
     }
 
     fn announced(&self) -> Option<AnnouncedLosses> {
         self.terms.may_be_lost.then(|| self.losses.counted())
     }
 
-    /// Not with members on other machines: the leader compares their counts.
+    /// Without what members on other machines sent: the leader compares their counts.
     fn wrong_deliveries(&self) -> Option<WrongDeliveries> {
-        (self.terms.broadcasts && self.afar.is_none()).then(|| self.wrong.counted())
+        self.terms.broadcasts.then(|| self.wrong.counted())
+    }
+
+    fn broadcasts(&self) -> Option<BroadcastCounts> {
+        let afar = self.afar.as_ref().map_or(0, Afar::absent);
+        let counted = self.terms.broadcasts.then(|| self.others.counted());
+        counted
+            .map(|counts| BroadcastCounts { absent: counts.absent.saturating_add(afar), ..counts })
     }
 
     fn across(&self) -> Option<AcrossSeen> {

@@ -6,7 +6,7 @@ use super::{
     message::{Payload, Request},
     opening::Upgrade,
     order::Place,
-    roster::Roster,
+    roster::{Missing, Roster},
 };
 use crate::time::Nanos;
 use rand::{RngCore, SeedableRng, rngs::SmallRng};
@@ -33,6 +33,8 @@ pub struct ConnectionState {
     /// Whether the server has sent its greeting, if the protocol has one.
     pub(super) is_greeted: bool,
     pub(super) standing: Standing,
+    /// Whether it was a member until the server closed its connection, and is none again.
+    pub(super) is_away: bool,
     pub(super) inbox: Inbox,
     /// What it received last, where all members must get one order.
     pub(super) place: Place,
@@ -41,10 +43,13 @@ pub struct ConnectionState {
     /// The results that the last received bytes completed and that say that a broadcast is not published, or may not be:
     /// the index of each among the replies in these bytes.
     pub(super) refused: VecDeque<u32>,
+    /// When the bytes that are handled came.
+    pub(super) now: Nanos,
     /// Frames to be sent besides requests, e.g. answers to pings.
     pub(super) asides: Vec<u8>,
-    /// Whether a broadcast could not be tracked.
-    pub(super) too_many: bool,
+    /// What was missing when this member sent a broadcast, and was given up because so many later ones were sent; not
+    /// reported yet.
+    pub(super) given_up: Vec<Missing>,
     /// Through an adapter: received bytes of an incomplete message in a stream.
     pub(super) held: Vec<u8>,
     /// Through an adapter: when it last sent a request or heartbeat.
@@ -94,12 +99,14 @@ impl ConnectionState {
             upgrade_sent: false,
             is_greeted: false,
             standing: Standing::New,
+            is_away: false,
             inbox: Inbox::empty(),
             place: Place::Unknown,
             far: Box::default(),
             refused: VecDeque::new(),
+            now: 0,
             asides: Vec::new(),
-            too_many: false,
+            given_up: Vec::new(),
             held: Vec::new(),
             last_sent_at: 0,
         }
@@ -119,6 +126,9 @@ impl ConnectionState {
     pub(super) fn note_reply(&mut self, roster: &Roster) {
         if self.standing == Standing::New {
             self.standing = Standing::Member;
+            if mem::take(&mut self.is_away) {
+                roster.comes_back();
+            }
             let first = roster.join();
             self.inbox.joins(first);
             if first == 0 {
@@ -135,12 +145,31 @@ impl ConnectionState {
         }
     }
 
-    /// Stops reading: broadcasts that have not arrived are not waited for.
-    pub(super) fn stop_reading(&mut self, roster: &Roster) {
+    /// The server has lost its connection. Returns whether it was a member.
+    pub(super) fn goes_away(&mut self, roster: &Roster) -> bool {
+        let was_member = self.standing == Standing::Member;
+        if self.standing == Standing::Leaving {
+            roster.lose_leaver();
+        }
+        if was_member {
+            self.standing = Standing::Leaving;
+            self.inbox.leaves(roster.lose());
+            self.is_away = true;
+        }
+        was_member
+    }
+
+    /// Stops reading. Returns the broadcasts that have not arrived: each must be cancelled in the roster.
+    #[must_use]
+    pub(super) fn stops_reading(&mut self, roster: &Roster) -> Vec<u64> {
         self.leaves(roster);
-        let inbox = mem::replace(&mut self.inbox, Inbox::empty());
-        inbox.missing(roster.next()).for_each(|number| {
+        mem::replace(&mut self.inbox, Inbox::empty()).missing(roster.next()).collect()
+    }
+
+    /// The same for a connection that the load closes, or does not read any longer: nothing is missing.
+    pub(super) fn forgives(&mut self, roster: &Roster) {
+        for number in self.stops_reading(roster) {
             roster.forgive(number);
-        });
+        }
     }
 }

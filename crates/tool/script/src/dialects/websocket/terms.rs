@@ -19,9 +19,17 @@ pub(super) struct Terms {
     pub in_one_order: bool,
     /// Whether the hub may announce losses.
     pub may_be_lost: bool,
+    /// Whether the load continues after a wrong delivery.
+    pub tolerates: bool,
 }
 
 impl Terms {
+    /// Whether a broadcast may be given up, or no longer be owed, while its copies come.
+    #[inline]
+    pub fn are_uncertain(self) -> bool {
+        self.may_be_lost | self.tolerates
+    }
+
     /// Describes what was expected next.
     pub fn expected(self, talk: &ConnectionState) -> String {
         match (talk.asked.front(), self.adapter) {

@@ -8,19 +8,23 @@
 //!
 //! All state is in words of memory that several load processes may share.
 
+mod fates;
+pub(super) mod few_listeners;
+mod listeners;
+mod missing;
+
+pub(super) use fates::{Delivered, Fate, Receiver, Settled};
+pub(super) use missing::Missing;
+
 use crate::time::Nanos;
 use std::{
     hint,
-    ops::RangeInclusive,
     sync::atomic::{AtomicU64, Ordering::*},
     thread,
 };
 
 /// Maximum number of broadcasts in flight; a power of two.
 pub(super) const MAX_IN_FLIGHT: usize = 1 << 14;
-
-/// Time after which a server has noticed that a connection closed, and no longer counts it.
-const NOTICED: Nanos = 2_000_000_000;
 
 /// Number of words in total: [`Head`], then one [`Broadcast`] and then one [`Further`] for each number,
 /// modulo [`MAX_IN_FLIGHT`].
@@ -30,7 +34,7 @@ const HEAD: usize = 2 * BROADCAST;
 /// Number of words in a broadcast: a cache line.
 const BROADCAST: usize = 8;
 /// Number of further words of a broadcast.
-const FURTHER: usize = 6;
+const FURTHER: usize = 7;
 
 /// The words of the head.
 #[derive(Clone, Copy)]
@@ -44,6 +48,10 @@ enum Head {
     Next,
     /// Number of broadcasts that at least one member is still owed.
     Owed,
+    /// Number of connections that were members until the server closed them, and are none again.
+    Away,
+    /// Number of members whose connections the server has closed so far.
+    Lost,
     /// Number of connections opened so far, members or not.
     Opened = BROADCAST as isize,
     /// Number of connections closed so far.
@@ -84,66 +92,26 @@ pub(super) enum Further {
     After,
     /// 1 more than the broadcast that a member got before it, with a gap between the two.
     Behind,
-    /// Its [`Fate`]. Changed under the lock.
+    /// Its [`Fate`], or [`PUBLISHED`]. Changed under the lock.
     Fate,
-    /// Number of members that got it and were owed it when it was sent, counted only if losses may be announced.
-    /// Changed under the lock.
+    /// Number of members that got it and were owed it when it was sent, counted only by [`Roster::deliver`]. Changed
+    /// under the lock.
     Received,
     /// Number of other members that got it. Changed under the lock.
     Others,
     /// Number of members that got a gap instead of it, and have not got it since. Changed under the lock.
     Excused,
-}
-
-/// Whether a broadcast is owed, if its result may say otherwise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// Every member is owed it that was owed it when it was sent.
-    Owed,
-    /// Its result says that it is not published: nobody may get it.
-    NotPublished,
-    /// Its result says that this is not known: nobody is owed it, and every member may get it.
-    Unknown,
-}
-
-/// What became of a broadcast until its result said that it is not published, or may not be.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Settled {
-    /// Number of members that got it and were owed it when it was sent.
-    pub received: u64,
-    /// Number of other members that got it.
-    pub others: u64,
-    /// Number of members that got a gap before, and not the broadcast.
-    pub missed: u64,
-}
-
-/// To whom a copy comes, if losses may be announced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Receiver {
-    /// A member that is owed it.
-    Owed,
-    /// A member that got a gap before it.
-    Excused,
-    /// Another member.
-    Other,
-}
-
-/// What a copy is, if losses may be announced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Delivered {
-    /// It was owed, or came after a gap. `last`: all members have got it now.
-    Owed { last: bool },
-    /// It is unknown whether it is published, and the member was owed it when it was sent.
-    Unknown,
-    /// The member was not owed it.
-    Unowed,
-    /// It was to reach nobody.
-    Refused,
+    /// Number of members that do not get it because their connections were lost. Changed under the lock.
+    Missed,
 }
 
 /// The state of all broadcasts.
 #[derive(Debug)]
-pub(super) struct Roster(Words);
+pub(super) struct Roster {
+    words: Words,
+    /// Whether results may say that a broadcast is not published, or may not be.
+    pub may_be_lost: bool,
+}
 
 #[derive(Debug)]
 enum Words {
@@ -192,18 +160,19 @@ impl Drop for Lock<'_> {
 impl Roster {
     /// Creates a roster in its own words, or in `shared` ones: [`WORDS`] words, initially zero.
     pub fn new(shared: Option<&'static [AtomicU64]>) -> Roster {
-        Roster(match shared {
+        let words = match shared {
             Some(words) => {
                 assert!(words.len() >= WORDS, "{} words are too few", words.len());
                 Words::Shared(words)
             }
             None => Words::Own((0..WORDS).map(|_| AtomicU64::new(0)).collect()),
-        })
+        };
+        Roster { words, may_be_lost: false }
     }
 
     #[inline]
     fn words(&self) -> &[AtomicU64] {
-        match &self.0 {
+        match &self.words {
             Words::Own(words) => words,
             Words::Shared(words) => words,
         }
@@ -256,87 +225,37 @@ impl Roster {
         self.head(Head::Next).load(Relaxed)
     }
 
-    /// Cancels a broadcast that a member was owed and has not received, because it got a gap. Returns whether the
-    /// broadcast was still owed. Without its copy, the broadcast has no last delivery.
-    pub fn excuse(&self, number: u64) -> bool {
+    /// The same of a member whose connection the server has closed. It is owed nothing until it joins again, which the
+    /// server may delay.
+    pub fn lose(&self) -> u64 {
         let _lock = self.lock();
-        let is_owed = self.fate(number) == Some(Fate::Owed);
-        if is_owed {
-            self.further(number, Further::Excused).fetch_add(1, Relaxed);
-            self.decrement_left(number);
+        self.head(Head::Members).fetch_sub(1, Relaxed);
+        for count in [Head::Leavers, Head::Lost, Head::Away] {
+            self.head(count).fetch_add(1, Relaxed);
         }
-        is_owed
+        self.head(Head::Next).load(Relaxed)
+    }
+
+    /// The server has closed the connection of a member that had started to leave.
+    pub fn lose_leaver(&self) {
+        self.head(Head::Lost).fetch_add(1, Relaxed);
+    }
+
+    /// Counts a member of [`Roster::lose`] that joins again.
+    pub fn comes_back(&self) {
+        self.head(Head::Away).fetch_sub(1, Relaxed);
+    }
+
+    /// Number of members that would be owed the next broadcast if the server had not closed their connections.
+    #[inline]
+    pub fn away(&self) -> u64 {
+        self.head(Head::Away).load(Relaxed)
     }
 
     /// Whether no member is owed any of the broadcasts before this one.
     pub fn is_complete_before(&self, number: u64) -> bool {
         let first = number.saturating_sub(MAX_IN_FLIGHT as u64);
         (first..number).all(|number| self.broadcast(number, Broadcast::Left).load(Acquire) == 0)
-    }
-
-    /// Cancels a broadcast that a member was owed and has not received: its connection closed or is no longer
-    /// read. Returns whether the broadcast was still owed.
-    pub fn forgive(&self, number: u64) -> bool {
-        let _lock = self.lock();
-        let is_owed = self.fate(number) == Some(Fate::Owed);
-        if is_owed {
-            self.decrement_left(number);
-        }
-        is_owed
-    }
-
-    /// The fate of a broadcast that was sent; `None` if that was too long ago.
-    pub fn fate(&self, number: u64) -> Option<Fate> {
-        self.is_known(number).then(|| match self.further(number, Further::Fate).load(Relaxed) {
-            0 => Fate::Owed,
-            1 => Fate::NotPublished,
-            _ => Fate::Unknown,
-        })
-    }
-
-    /// A result says that this broadcast is not published, or may not be: it is no longer owed to anybody.
-    pub fn settle(&self, number: u64, fate: Fate) -> Settled {
-        let _lock = self.lock();
-        if self.fate(number) != Some(Fate::Owed) {
-            return Settled::default();
-        }
-        self.further(number, Further::Fate).store(fate as u64, Relaxed);
-        if self.broadcast(number, Broadcast::Left).swap(0, AcqRel) > 0 {
-            self.head(Head::Owed).fetch_sub(1, Relaxed);
-        }
-        let of = |word| self.further(number, word).load(Relaxed);
-        let [received, others, missed] =
-            [Further::Received, Further::Others, Further::Excused].map(of);
-        Settled { received, others, missed }
-    }
-
-    /// Records a copy of a broadcast, where losses may be announced. It is the last one only if every member that
-    /// was owed it has got it, also those that got a gap before.
-    pub fn deliver(&self, number: u64, receiver: Receiver) -> Delivered {
-        let _lock = self.lock();
-        let add = |word| self.further(number, word).fetch_add(1, Relaxed);
-        let fate = match self.fate(number) {
-            None | Some(Fate::NotPublished) => return Delivered::Refused,
-            Some(fate) => fate,
-        };
-        if receiver == Receiver::Other {
-            add(Further::Others);
-            return Delivered::Unowed;
-        }
-        add(Further::Received);
-        let excused = self.further(number, Further::Excused);
-        match receiver {
-            _ if fate == Fate::Unknown => Delivered::Unknown,
-            Receiver::Excused => {
-                let is_last_excused = excused.fetch_sub(1, Relaxed) == 1;
-                let left = self.broadcast(number, Broadcast::Left).load(Acquire);
-                Delivered::Owed { last: is_last_excused && left == 0 }
-            }
-            Receiver::Owed | Receiver::Other => {
-                let last = self.decrement_left(number) && excused.load(Relaxed) == 0;
-                Delivered::Owed { last }
-            }
-        }
     }
 
     /// Registers a broadcast that is about to be sent. Returns its number.
@@ -402,63 +321,9 @@ impl Roster {
         is_last
     }
 
-    /// Returns the number of connections that closed so long before `at` that no server still counts
-    /// them. Requires the lock.
-    fn forgotten(&self, at: Nanos) -> u64 {
-        let [updated_at, then, forgotten] =
-            [Head::UpdatedAt, Head::ClosedThen, Head::Forgotten].map(|word| self.head(word));
-        if at.saturating_sub(updated_at.load(Relaxed)) >= NOTICED {
-            forgotten.store(then.load(Relaxed), Relaxed);
-            then.store(self.head(Head::Closed).load(Relaxed), Relaxed);
-            updated_at.store(at, Relaxed);
-        }
-        forgotten.load(Relaxed)
-    }
-
-    /// Counts an opened connection, which may become a member.
-    pub fn connection_opened(&self) {
-        self.head(Head::Opened).fetch_add(1, Relaxed);
-    }
-
-    /// Counts a closed connection.
-    pub fn connection_closed(&self) {
-        self.head(Head::Closed).fetch_add(1, Relaxed);
-    }
-
-    /// Returns the listener counts that a server may report now for a broadcast. It counts at least the
-    /// members that were present when it was sent and have not started to leave since. It counts at
-    /// most all opened connections, because it may register one at its upgrade, except those that
-    /// closed long before the broadcast was sent. If the broadcast is not known, only the number of
-    /// opened connections limits the count.
-    pub fn listeners(&self, number: u64) -> RangeInclusive<u64> {
-        let of = |word| self.broadcast(number, word).load(Relaxed);
-        let (members, leavers) = (of(Broadcast::Members), of(Broadcast::Leavers));
-        let (forgotten, is_known) = (of(Broadcast::Forgotten), self.sent(number).is_some());
-        let opened = self.head(Head::Opened).load(Relaxed);
-        if !is_known {
-            return 0..=opened;
-        }
-        let left_since = self.head(Head::Leavers).load(Relaxed).saturating_sub(leavers);
-        members.saturating_sub(left_since)..=opened.saturating_sub(forgotten).max(members)
-    }
-
     /// Whether any member is still owed a broadcast.
     pub fn owes(&self) -> bool {
         self.head(Head::Owed).load(Relaxed) > 0
-    }
-
-    /// Returns the broadcasts that are still owed and that no call has returned before, in any process that
-    /// shares the roster; and the number of members that have not received each.
-    pub fn missing(&self) -> Vec<(u64, Sent, u64)> {
-        let next = self.next();
-        let first = next.saturating_sub(MAX_IN_FLIGHT as u64);
-        let each = (first..next).filter_map(|number| {
-            let left = self.broadcast(number, Broadcast::Left).load(Acquire);
-            let sent = self.sent(number)?;
-            let is_new = || self.broadcast(number, Broadcast::Reported).swap(1, AcqRel) == 0;
-            (left > 0 && is_new()).then_some((number, sent, left))
-        });
-        each.collect()
     }
 }
 
@@ -480,7 +345,8 @@ mod tests {
         assert!(roster.record_delivery(0), "one member was owed it");
         assert!(!roster.record_delivery(1));
         assert!(roster.owes());
-        assert_eq!(roster.missing(), [(1, Sent { sender: 8, at: 200, members: 2 }, 1)]);
+        let sent = Sent { sender: 8, at: 200, members: 2 };
+        assert_eq!(roster.missing(), [Missing { number: 1, sent, deliveries: 1, is_first: true }]);
         assert_eq!(roster.leave(), 2, "it is owed earlier broadcasts");
         assert!(roster.owes());
         assert!(roster.forgive(1));
@@ -617,7 +483,8 @@ mod tests {
         assert_eq!((one.listeners(0), other.next()), (2..=3, 1));
         assert_eq!(other.leave(), 1);
         assert_eq!(one.send(7, 200), Ok(1));
-        assert_eq!(other.missing(), [(1, Sent { sender: 7, at: 200, members: 1 }, 1)]);
+        let sent = Sent { sender: 7, at: 200, members: 1 };
+        assert_eq!(other.missing(), [Missing { number: 1, sent, deliveries: 1, is_first: true }]);
         assert_eq!(one.missing(), [], "it is reported once");
     }
 }
