@@ -2,23 +2,18 @@
 //! process that is not its own, and the next contender would pay for it.
 
 use regatta_record::{CpuSets, LoadShape};
-use rustix::{
-    process::setpriority_process,
-    thread::{CpuSet, sched_setaffinity},
-    time::{ClockId, clock_gettime},
-};
+use rustix::param::clock_ticks_per_second;
 use std::{
-    thread,
+    fs, thread,
     time::{Duration, Instant},
 };
 
-/// Duration of a check.
-const LOOK: Duration = Duration::from_millis(10);
-/// A CPU counts as idle if a thread of the lowest priority gets at least this share of it. Any other
-/// busy thread would take half or more.
+/// Duration of a look. The kernel counts the time without work in ticks of 10 ms.
+const LOOK: Duration = Duration::from_millis(60);
+/// A CPU counts as idle if it had no work for this share of a look: five sixths of it always suffice, two
+/// thirds never do. The share that a thread of the lowest priority gets would be no measure: where the kernel
+/// has a group of threads for each session (`sched_autogroup_enabled`), a priority counts only within its group.
 const FREE: f64 = 0.7;
-/// Pause between two checks.
-const PAUSE: Duration = Duration::from_millis(40);
 
 /// Checks the CPUs before a contender is started and after it has ended.
 #[derive(Debug)]
@@ -31,7 +26,7 @@ impl IdleCheck {
     /// Maximum time to wait for idle CPUs. Other programs on the machine may never end.
     pub const LONGEST: Duration = Duration::from_secs(3);
 
-    /// Checks for 10 ms whether the CPUs of server and load are idle.
+    /// Looks for 60 ms whether the CPUs of server and load are idle.
     pub fn before(cpus: &CpuSets, load: &LoadShape) -> IdleCheck {
         // Those of a server on another machine are not checked.
         let of_server = if cpus.apart { Vec::new() } else { cpus.of_server(load) };
@@ -51,7 +46,6 @@ impl IdleCheck {
         let began = Instant::now();
         let mut waited = Duration::ZERO;
         while !are_free(&self.cpus) {
-            thread::sleep(PAUSE);
             waited = began.elapsed();
             if waited >= Self::LONGEST || !go_on() {
                 break;
@@ -62,40 +56,39 @@ impl IdleCheck {
 }
 
 fn are_free(cpus: &[u32]) -> bool {
-    thread::scope(|scope| {
-        let looks: Vec<_> = cpus.iter().map(|&cpu| scope.spawn(move || share(cpu))).collect();
-        let shares = looks.into_iter().map(|look| look.join().ok().flatten());
-        // Collected first, so that every thread is joined.
-        let shares: Vec<_> = shares.collect();
-        shares.into_iter().all(|share| share.is_some_and(|share| share >= FREE))
-    })
+    let (began, before) = (Instant::now(), idle_ticks(cpus));
+    thread::sleep(LOOK);
+    let wanted = began.elapsed().as_secs_f64() * FREE * clock_ticks_per_second() as f64;
+    let now = idle_ticks(cpus);
+    let had_no_work = |(now, before): (&u64, &u64)| now.saturating_sub(*before) as f64 >= wanted;
+    cpus.len() == before.len()
+        && now.len() == before.len()
+        && now.iter().zip(&before).all(had_no_work)
 }
 
-/// Returns the share of a CPU that this thread gets. Leaves the thread on that CPU, at the lowest
-/// priority.
-fn share(cpu: u32) -> Option<f64> {
-    let cpu = usize::try_from(cpu).ok().filter(|cpu| *cpu < CpuSet::MAX_CPU)?;
-    let mut only = CpuSet::new();
-    only.set(cpu);
-    sched_setaffinity(None, &only).ok()?;
-    // On Linux this affects only the calling thread (setpriority(2), C library/kernel differences).
-    setpriority_process(None, 19).ok()?;
-    let (began, used_before) = (Instant::now(), used());
-    while began.elapsed() < LOOK {}
-    let lasted = began.elapsed();
-    Some((used() - used_before).as_secs_f64() / lasted.as_secs_f64())
+/// Returns how long each of these CPUs has had no work since the start of the system.
+fn idle_ticks(cpus: &[u32]) -> Vec<u64> {
+    fs::read_to_string("/proc/stat").map(|stat| parse(&stat, cpus)).unwrap_or_default()
 }
 
-/// Returns the CPU time that this thread has used.
-fn used() -> Duration {
-    let used = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(used.tv_sec as u64, used.tv_nsec as u32)
+/// Returns the sums of the fourth and the fifth figure of the CPUs' lines: without work, also while a disk is
+/// waited for (proc_stat(5)).
+fn parse(stat: &str, cpus: &[u32]) -> Vec<u64> {
+    let of_line = |line: &str| {
+        let mut fields = line.strip_prefix("cpu")?.split_ascii_whitespace();
+        let cpu: u32 = fields.next()?.parse().ok()?;
+        let mut next = || fields.next()?.parse::<u64>().ok();
+        let [_user, _nice, _system, idle, disk] = [next()?, next()?, next()?, next()?, next()?];
+        cpus.contains(&cpu).then_some(idle + disk)
+    };
+    stat.lines().filter_map(of_line).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::allowed_cpus;
+    use rustix::thread::{CpuSet, sched_setaffinity};
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
     #[test]
@@ -111,17 +104,22 @@ mod tests {
                     std::hint::spin_loop();
                 }
             });
-            // The thread may need a moment to start.
-            let shares: Vec<f64> = (0..5).map(|_| on_thread(cpu)).collect();
+            let looks: Vec<bool> = (0..5).map(|_| are_free(&[cpu])).collect();
             is_over.store(true, Relaxed);
             worker.join().unwrap();
-            let least = shares.iter().copied().fold(1.0, f64::min);
-            assert!(least < FREE, "{shares:?}");
+            // The thread may need a moment to start.
+            assert_eq!(looks[1..], [false; 4]);
         });
     }
 
-    fn on_thread(cpu: u32) -> f64 {
-        thread::scope(|scope| scope.spawn(|| share(cpu)).join()).unwrap().unwrap()
+    #[test]
+    fn idle_time_is_that_without_work_and_that_in_which_a_disk_is_waited_for() {
+        let stat = "cpu  9 9 9 900 90 9 9 9 0 0\ncpu0 1 2 3 400 50 6 7 8 0 0\n\
+                    cpu1 8 7 6 500 40 3 2 1 0 0\nintr 7 0 0 0 0 0 0 0 99\n";
+        assert_eq!(parse(stat, &[0, 1]), [450, 540]);
+        assert_eq!(parse(stat, &[1]), [540]);
+        assert_eq!(parse(stat, &[7]), [0; 0]);
+        assert_eq!(parse("cpu0 1 2 3 400", &[0]), [0; 0]);
     }
 
     #[test]
