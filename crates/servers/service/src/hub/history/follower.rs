@@ -5,7 +5,7 @@ use super::{
     room::{Extent, Found, RoomHistory},
 };
 use crate::hub::broadcast::Broadcast;
-use std::{collections::VecDeque, sync::Arc, time::Instant};
+use std::{collections::VecDeque, mem, sync::Arc, time::Instant};
 
 /// How far a member is. All messages that it gets pass [`Follower::next`], in the order of their offsets, so it is there
 /// that nothing is left out in silence.
@@ -189,10 +189,21 @@ impl Follower {
         may
     }
 
+    /// Its own message is at this position. Returns whether the result waits until that is in the output.
+    pub fn holds(&mut self, ticket: u64, position: Position) -> bool {
+        let waiting = Waiting { offset: position.offset, ticket, members: 0 };
+        self.will_have(position) && !self.may_answer(waiting)
+    }
+
     /// Whether its own message at this position will be in its output.
-    pub fn will_have(&self, position: Position) -> bool {
+    fn will_have(&self, position: Position) -> bool {
         let (_, top) = self.history.turn_and_top();
         position.epoch == self.history.epoch() && position.offset <= top
+    }
+
+    /// It ends. Returns the results that have waited.
+    pub fn take_results(&mut self) -> VecDeque<Waiting> {
+        mem::take(&mut self.results)
     }
 
     /// The next result that has waited, if its message is in the output now.
