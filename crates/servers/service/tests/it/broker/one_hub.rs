@@ -315,7 +315,10 @@ fn drain(core: &mut Core<Sessions<Hub, BrokerLink>>, conn: Conn, all: &mut Vec<u
                 all.extend_from_slice(core.output(conn));
                 core.wrote(conn, length);
             }
-            Next::Wait if core.has(conn) => return true,
+            Next::Wait if core.has(conn) => {
+                core.settle(conn);
+                return true;
+            }
             _ => {
                 core.closed(conn);
                 return false;
