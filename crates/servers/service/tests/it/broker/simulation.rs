@@ -49,6 +49,8 @@ struct Member<J> {
     is_open: bool,
     /// It is a client of Centrifugo's protocol.
     client: Option<Dialect>,
+    /// It does not read until then.
+    sleeps_until: Option<Instant>,
     /// The next message is the first one behind a position that it has named.
     is_recovered: bool,
 }
@@ -153,6 +155,7 @@ impl<J: Judging> World<J> {
             bytes: Vec::new(),
             is_open: false,
             client: None,
+            sleeps_until: None,
             is_recovered: false,
         };
         World {
@@ -379,7 +382,7 @@ impl<J: Judging> World<J> {
         let member = &mut self.members[who];
         let room = ROOMS[who % 2];
         let query = member.judge.joins(room);
-        (member.bytes, member.is_open) = (Vec::new(), false);
+        (member.bytes, member.is_open, member.sleeps_until) = (Vec::new(), false, None);
         let core = &mut self.nodes[at].cores[own];
         let conn = core.accept();
         member.place = Some((at, own, conn));
@@ -414,7 +417,11 @@ impl<J: Judging> World<J> {
             return;
         }
         self.count += 1;
-        let payload = format!("[{who},{}]", self.count);
+        let mut payload = format!("[{who},{}]", self.count);
+        if self.has_clients && self.random.chance(200) {
+            // Some of these fill the output of a client that does not read.
+            payload = format!("[{who},{},\"{}\"]", self.count, "x".repeat(30_000));
+        }
         let text = match client {
             None => format!(r#"{{"type":"broadcast","payload":{payload}}}"#),
             Some(client) => client.says(&payload),
@@ -440,8 +447,39 @@ impl<J: Judging> World<J> {
         }
     }
 
+    /// A client leaves its room, or does not read for a while.
+    fn tires(&mut self, who: usize) {
+        let Some((at, own, conn)) = self.members[who].place else { return };
+        if !self.has_clients || !is_client(who) || !self.members[who].is_open {
+            return;
+        }
+        if self.random.chance(100) {
+            // Without losses nobody is too slow for the history.
+            let most = if self.loses { 9_000 } else { 900 };
+            let pause = Duration::from_millis(self.random.magnitude(1, most));
+            self.members[who].sleeps_until = Some(self.now.instant + pause);
+        }
+        let core = &mut self.nodes[at].cores[own];
+        if self.random.chance(60)
+            && core.wants_read(conn)
+            && let Some(client) = &mut self.members[who].client
+            && client.may_leave()
+        {
+            core.received(conn, &mut masked(&client.unsubscribes()));
+            self.turns(at, false);
+        }
+    }
+
     fn reads(&mut self, who: usize) -> Result<(), String> {
         let Some((hub, own, conn)) = self.members[who].place else { return Ok(()) };
+        match self.members[who].sleeps_until {
+            Some(until) if self.now.instant < until => return Ok(()),
+            Some(_) => {
+                self.members[who].sleeps_until = None;
+                self.members[who].judge.wakes(self.now.instant);
+            }
+            None => {}
+        }
         let core = &mut self.nodes[hub].cores[own];
         let Member { judge, bytes, is_open, client, is_recovered, .. } = &mut self.members[who];
         loop {
@@ -481,7 +519,7 @@ impl<J: Judging> World<J> {
         let published = judge.take_published().into_iter();
         let published = published.map(|payload| Published { room: room.clone(), payload, hub });
         self.published.extend(published);
-        if self.random.chance(500) {
+        if self.has_clients && self.random.chance(500) {
             self.subscribes(who);
         }
         Ok(())
@@ -496,7 +534,10 @@ impl<J: Judging> World<J> {
             1 if self.members[who].place.is_none() => self.joins(who),
             1 if self.random.chance(100) => self.leaves(who),
             2 => self.turns(at, false),
-            3 => self.reads(who)?,
+            3 => {
+                self.tires(who);
+                self.reads(who)?;
+            }
             4 => {
                 let millis = self.random.magnitude(1, 700);
                 self.passes(millis)?;

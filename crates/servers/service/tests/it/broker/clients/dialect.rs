@@ -13,6 +13,7 @@ enum Asked {
     /// With a position.
     Subscribe(Option<Position>),
     Publish(String),
+    Unsubscribe,
     History,
 }
 
@@ -26,6 +27,8 @@ pub struct Dialect {
     position: Option<Position>,
     is_in: bool,
     subscribes: bool,
+    /// It leaves the room, and what still comes is not for it.
+    unsubscribes: bool,
     /// It was in the room before on this connection.
     was_in: bool,
 }
@@ -61,6 +64,17 @@ impl Dialect {
         self.command(asked, json!({"subscribe": subscribe}))
     }
 
+    /// Whether it is in its room, or about to be.
+    pub fn may_leave(&self) -> bool {
+        self.is_in || self.subscribes && !self.unsubscribes
+    }
+
+    pub fn unsubscribes(&mut self) -> String {
+        (self.is_in, self.unsubscribes) = (false, true);
+        let unsubscribe = json!({"unsubscribe": {"channel": self.channel}});
+        self.command(Asked::Unsubscribe, unsubscribe)
+    }
+
     pub fn says(&mut self, payload: &str) -> String {
         let data: Value = serde_json::from_str(payload).unwrap();
         let publish = json!({"publish": {"channel": self.channel, "data": data}});
@@ -78,7 +92,7 @@ impl Dialect {
 
     /// Whether its subscription has ended, or was refused, and it has not asked again.
     pub fn is_out(&self) -> bool {
-        !self.is_in && !self.subscribes
+        !self.is_in && !self.subscribes && !self.unsubscribes
     }
 
     /// Everything has arrived.
@@ -111,7 +125,11 @@ impl Dialect {
                 Ok(vec![result])
             }
             Asked::History => self.has_history(&heard),
-            Asked::Connect => Err(heard.to_string()),
+            Asked::Unsubscribe if heard["unsubscribe"].is_object() => {
+                self.unsubscribes = false;
+                Ok(Vec::new())
+            }
+            Asked::Connect | Asked::Unsubscribe => Err(heard.to_string()),
         }
     }
 
@@ -138,6 +156,10 @@ impl Dialect {
         heard: &Value,
     ) -> Result<Vec<String>, String> {
         self.subscribes = false;
+        if self.unsubscribes {
+            // It may have begun before.
+            return Ok(Vec::new());
+        }
         let error = &heard["error"];
         if error["code"] == 100 && error["temporary"] == true {
             // It tries again.
@@ -200,6 +222,9 @@ impl Dialect {
     }
 
     fn pushed(&mut self, push: &Value) -> Result<Vec<String>, String> {
+        if self.unsubscribes {
+            return Ok(Vec::new());
+        }
         if push["channel"] != *self.channel || !self.is_in {
             return Err(format!("not for this subscription: {push}"));
         }
