@@ -13,7 +13,7 @@ use std::{
 /// How long the broker may be away until the hub should get no new clients.
 pub(super) const STALE: Duration = Duration::from_secs(15);
 
-/// How long one who leaves waits for messages of others that are on their way.
+/// How long a member that leaves waits for messages of others that are on their way.
 pub(in super::super) const SETTLES: Duration = Duration::from_secs(1);
 /// How often it looks whether there are some.
 pub(in super::super) const SETTLE: Duration = Duration::from_millis(100);
@@ -84,8 +84,8 @@ impl Health {
         self.awaited.get() > 0
     }
 
-    /// One who leaves looks then again whether it may: it has its own results, which the connection to the broker promises;
-    /// and waits until this time for the messages of others.
+    /// When a member that leaves looks again whether it may; `None`: it may. It waits for its own results, which the
+    /// connection to the broker promises, and until this time for messages of others.
     pub(in super::super) fn settles_again(
         &self,
         has_results: bool,

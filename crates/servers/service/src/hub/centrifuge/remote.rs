@@ -71,7 +71,7 @@ impl Client {
     ) {
         if let Some(why) = failure(outcome) {
             self.pending.take(ticket);
-            // One that may have been published should not be published again without a thought.
+            // A client that tries again might publish it twice.
             let failure = Failure::of_broker(why, outcome != RemoteOutcome::Unknown);
             return write_failure(waiter.id, &failure, turn.out);
         }
