@@ -224,10 +224,6 @@ impl Client {
             Err(failure) => return self.leave_room(turn, room.clone(), &failure),
         };
         subscription.follower = follower.map(Box::new);
-        if let Some(follower) = &mut subscription.follower {
-            // Pushes have come meanwhile.
-            follower.looks();
-        }
         let Some(mut opening) = subscription.opening.take() else { return };
         write_answer(opening.id, &Answer::Subscribe(result), turn.out);
         self.catch_up(room, None, turn.out, true);
