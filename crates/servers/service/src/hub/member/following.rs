@@ -86,7 +86,7 @@ impl Member {
             && let Some(step) = follower.next(push)
         {
             match &step {
-                Step::Gap(position) => write_gap(Some(*position), out),
+                Step::Gap(position, _) => write_gap(Some(*position), out),
                 Step::Message(message) => {
                     let frame = message.frame(self.inflates);
                     let is_short = self.holding.pending(out.len()) + frame.len() < COUNTED;

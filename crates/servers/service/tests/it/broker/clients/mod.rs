@@ -247,6 +247,23 @@ fn with_a_history_only_another_epoch_ends_subscriptions() {
     assert_ne!(reply["epoch"], epoch);
 }
 
+#[test]
+fn a_client_that_reads_late_hears_of_another_epoch_behind_what_it_has_not_read() {
+    let mut world = world("late", 5);
+    let (ann, bob) = (subscribed(&mut world, "red"), subscribed(&mut world, "red"));
+    let long = "x".repeat(30_000);
+    for n in 0..3 {
+        sends(&mut world, bob, publishes(n + 3, json!(long)));
+        world.passes(5);
+        lines(&mut world, bob);
+    }
+    world.servers[0].restarts(9, true);
+    world.cuts();
+    world.passes(3000);
+    let all = lines(&mut world, ann);
+    assert!(all.len() == 4 && all[3] == ended(), "{}", all.len());
+}
+
 impl World {
     fn asks_epoch(&mut self, conn: Conn) -> Value {
         let history = json!({"id": 8, "history": {"channel": "red"}});
