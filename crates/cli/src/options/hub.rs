@@ -149,7 +149,7 @@ pub struct HubArgs {
     /// are in the same rooms; or through the master MASTER of Sentinels,
     /// redis+sentinel://HOST:PORT,HOST:PORT,HOST:PORT/MASTER; or through a cluster (from 7.0 on),
     /// redis+cluster://HOST:PORT,HOST:PORT,HOST:PORT with some of its nodes. With rediss in place of redis, over TLS. With
-    /// --history, it keeps the messages. Only on models with an event loop, and not with --centrifuge
+    /// --history, it keeps the messages. Only on models with an event loop
     #[arg(long, value_name = "URL")]
     broker: Option<String>,
     /// The user of the password for the broker. Default: `default`

@@ -118,12 +118,6 @@ pub fn check_with_broker(settings: &HubSettings) -> anyhow::Result<()> {
     if settings.broker.is_none() {
         return Ok(());
     }
-    if settings.centrifuge {
-        bail!(
-            "--broker and --centrifuge: what a client of Centrifugo's protocol publishes reaches only the members of \
-             its own hub; leave one out"
-        );
-    }
     let keeps = |kept: Option<usize>| kept.is_some_and(|kept| kept > 0);
     let keeps =
         settings.limits.history.are_kept() || settings.rooms.iter().any(|rule| keeps(rule.history));

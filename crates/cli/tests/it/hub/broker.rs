@@ -177,7 +177,6 @@ fn nothing_is_lost_without_a_gap_and_nothing_comes_twice_whatever_the_broker_doe
 fn options_that_need_one_hub_are_refused_with_a_broker() {
     for (options, why) in [
         (&["--history", "9", "--longest-message", "4194305"][..], "may have at most 4194304 bytes"),
-        (&["--centrifuge"], "--broker and --centrifuge"),
         (&["--model", "green"], "only without --broker"),
         (&["--model", "cluster"], "only without --broker"),
     ] {

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 /// Maximum number of broadcasts of a member whose result is pending, and bytes of their payloads.
 /// Beyond either, the member is not read. What was already read is still handled.
-const IN_FLIGHT: usize = 256;
-const IN_FLIGHT_BYTES: usize = 1 << 20;
+pub(super) const IN_FLIGHT: usize = 256;
+pub(super) const IN_FLIGHT_BYTES: usize = 1 << 20;
 
 /// The payloads of a member's broadcasts that are not yet queued on every core, by ticket. Results
 /// arrive in the order of the broadcasts.

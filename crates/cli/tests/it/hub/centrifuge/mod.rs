@@ -1,5 +1,7 @@
 //! Clients of Centrifugo's protocol at a running hub: over sockets, over TLS, at a stop, and its own client libraries.
 
+mod broker;
+
 use crate::support::{
     Server,
     hub::{Patient, Socket, closed, hear, made, member_of, models, send},

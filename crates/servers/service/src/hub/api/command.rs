@@ -11,7 +11,7 @@ use crate::hub::{
     broadcast::Broadcast,
     census::{Census, LONGEST_NAME, Person},
     dismissal::Dismissal,
-    history::{Asked, Page, Wanted},
+    history::{Asked, Page},
     message::present,
     rooms::Plan,
 };
@@ -122,9 +122,9 @@ struct Batch<'a> {
 }
 
 /// The members of a room.
-pub(super) struct Everybody {
+pub(in super::super) struct Everybody {
     pub count: usize,
-    /// Those that are listed, each with its name for backends.
+    /// Those that are listed, each with its name for backends and clients.
     pub listed: Vec<(String, Arc<Person>)>,
 }
 
@@ -308,7 +308,7 @@ impl<'a> Backend<'a> {
             // The history must be there when its messages come.
             let opened = census.with_history(&room, limits, now.instant, |_| ());
             opened.ok_or(Failure::NOT_AVAILABLE)?;
-            self.fetch(&room, wanted(&page, behind))?;
+            self.fetch(&room, page.wanted(behind))?;
         }
         let read = census
             .with_history(&room, limits, now.instant, |history| history.page(page, now.instant));
@@ -439,17 +439,6 @@ impl<'a> Backend<'a> {
             num_channels: census.occupied().len(),
         };
         Ok(Answer::Info { nodes: [node] })
-    }
-}
-
-/// What must be here to read this page, whose position is `behind`, if its epoch is known.
-fn wanted(page: &Page, behind: Option<Asked>) -> Wanted {
-    match behind {
-        Some(behind) if !page.is_reverse => Wanted::Behind(behind),
-        None if page.since.is_none() && (page.is_reverse || page.messages == 0) => {
-            Wanted::Newest(page.messages as u64)
-        }
-        _ => Wanted::Newest(u64::MAX),
     }
 }
 

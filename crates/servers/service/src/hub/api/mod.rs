@@ -9,7 +9,7 @@ mod remote;
 mod reply;
 
 pub(super) use awaited::Awaited;
-pub(super) use command::Backend;
+pub(super) use command::{Backend, Everybody};
 pub(super) use reply::Publication;
 
 use super::refusal::RefusedClient;

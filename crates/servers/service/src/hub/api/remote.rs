@@ -10,8 +10,9 @@ use crate::{
     hub::{
         broadcast::Broadcast,
         broker,
-        census::Elsewhere,
-        history::{Asker, Epoch, Position, Wanted},
+        census::{Census, Elsewhere, client_at},
+        history::{Asker, Position, Wanted},
+        rooms::Plan,
     },
 };
 use regatta_engine::{Flow, Post, RemoteOutcome, RoomName};
@@ -25,6 +26,28 @@ const MEMBERS_UNKNOWN: &str =
 const MOST_SENT: usize = 10_000;
 /// Why a backend gets no history.
 const NO_HISTORY: &str = "not available: the broker does not answer for the history now";
+
+impl Everybody {
+    /// The members of a room at all hubs, once the connection to the broker has answered for those of the others.
+    pub(in super::super) fn at_all_hubs(
+        settings: &Plan,
+        census: &Census,
+        room: &RoomName,
+    ) -> Option<Everybody> {
+        let others = census.elsewhere(room)?;
+        let (mut count, _, here) = census.attendance(room, usize::MAX);
+        let own = settings.broker.as_ref().map_or(0, |broker| broker.node);
+        let named = |node: u64, (number, person): &(usize, Arc<_>)| {
+            (client_at(node, *number), Arc::clone(person))
+        };
+        let mut listed: Vec<_> = here.iter().map(|one| named(own, one)).collect();
+        for Elsewhere { node, count: others, listed: some } in &*others {
+            count += others;
+            listed.extend(some.iter().map(|one| named(*node, one)));
+        }
+        Some(Everybody { count, listed })
+    }
+}
 
 impl Backend<'_> {
     /// Sends a message to the broker for each of these rooms; or, in the second call, returns what became of them.
@@ -86,19 +109,8 @@ impl Backend<'_> {
         };
         *used += 1;
         let is_known = awaited.outcomes.get(*used - 1) == Some(&Some(RemoteOutcome::Sent));
-        let others = census.elsewhere(room).filter(|_| is_known);
-        let others = others.ok_or(Failure::of_broker(MEMBERS_UNKNOWN))?;
-        let (mut count, _, here) = census.attendance(room, usize::MAX);
-        let own = settings.broker.as_ref().map_or(0, |broker| broker.node);
-        let named = |node: u64, (number, person): &(usize, Arc<_>)| {
-            (format!("{node:016x}-{number}"), Arc::clone(person))
-        };
-        let mut listed: Vec<_> = here.iter().map(|one| named(own, one)).collect();
-        for Elsewhere { node, count: others, listed: some } in &*others {
-            count += others;
-            listed.extend(some.iter().map(|one| named(*node, one)));
-        }
-        Ok(Some(Everybody { count, listed }))
+        let everybody = Everybody::at_all_hubs(settings, census, room).filter(|_| is_known);
+        everybody.map(Some).ok_or(Failure::of_broker(MEMBERS_UNKNOWN))
     }
 
     /// Asks the broker for the history of a room; or, in the second call, says whether it is here now.
@@ -142,11 +154,6 @@ impl Backend<'_> {
 
 fn response(outcome: Option<RemoteOutcome>) -> Response {
     let failure = outcome.and_then(broker::failure);
-    let done = match outcome {
-        Some(RemoteOutcome::Kept { epoch, offset }) => {
-            Answer::published(Position { epoch: Epoch(epoch), offset })
-        }
-        _ => Answer::Done {},
-    };
+    let done = outcome.and_then(Position::kept).map_or(Answer::Done {}, Answer::published);
     Response(failure.map_or(Ok(done), |why| Err(Failure::of_broker(why))))
 }

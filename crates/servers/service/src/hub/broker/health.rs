@@ -13,6 +13,11 @@ use std::{
 /// How long the broker may be away until the hub should get no new clients.
 pub(super) const STALE: Duration = Duration::from_secs(15);
 
+/// How long a member that leaves waits for messages of others that are on their way.
+pub(in super::super) const SETTLES: Duration = Duration::from_secs(1);
+/// How often it looks whether there are some.
+pub(in super::super) const SETTLE: Duration = Duration::from_millis(100);
+
 /// The connection of a hub to its broker, as other threads see it.
 #[derive(Debug, Default)]
 pub struct Health {
@@ -77,6 +82,18 @@ impl Health {
     /// Whether messages of this hub are on their way.
     pub(in super::super) fn has_awaited(&self) -> bool {
         self.awaited.get() > 0
+    }
+
+    /// When a member that leaves looks again whether it may; `None`: it may. It waits for its own results, which the
+    /// connection to the broker promises, and until this time for messages of others.
+    pub(in super::super) fn settles_again(
+        &self,
+        has_results: bool,
+        until: Instant,
+        now: Instant,
+    ) -> Option<Instant> {
+        let waits_for_others = self.has_awaited() && now < until;
+        (has_results || waits_for_others).then(|| now + SETTLE)
     }
 
     pub(super) fn has_presence(&self) {

@@ -6,7 +6,7 @@ mod person;
 
 pub(super) use limits::Full;
 pub use limits::Limits;
-pub(super) use person::{Person, client_info};
+pub(super) use person::{Person, client_at, client_info};
 
 use super::{
     access::Denied,
@@ -148,7 +148,7 @@ impl Presence {
     /// Who it is, in JSON.
     pub fn info(&self) -> String {
         let nobody = Person::default();
-        client_info(self.number, self.person.as_deref().unwrap_or(&nobody))
+        client_info(&self.number.to_string(), self.person.as_deref().unwrap_or(&nobody))
     }
 
     /// The messages of its room, if they are kept.

@@ -27,7 +27,7 @@ impl Person {
 /// Who a member is, in JSON.
 #[derive(Serialize)]
 struct ClientInfo<'a> {
-    client: String,
+    client: &'a str,
     user: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     conn_info: Option<&'a RawValue>,
@@ -40,10 +40,15 @@ struct ChosenName<'a> {
     name: &'a str,
 }
 
-/// Who the member with this number is, in JSON: as backends see it.
-pub(in crate::hub) fn client_info(number: usize, person: &Person) -> String {
+/// The member with this number at a hub with this number, for backends and clients of all hubs at a broker.
+pub(in crate::hub) fn client_at(node: u64, number: usize) -> String {
+    format!("{node:016x}-{number}")
+}
+
+/// Who a member is, in JSON, as backends see it: this client.
+pub(in crate::hub) fn client_info(client: &str, person: &Person) -> String {
     let info = ClientInfo {
-        client: number.to_string(),
+        client,
         user: person.user(),
         conn_info: person.info.as_deref(),
         chan_info: person.name.as_deref().map(|name| ChosenName { name }),

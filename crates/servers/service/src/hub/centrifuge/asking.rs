@@ -4,73 +4,91 @@ use super::{
     client::{Client, Turn},
     codes::{Failure, Refusal},
     commands::room,
+    pending::{Waiter, What},
     reply::Answer,
     request::History,
 };
 use crate::hub::{
     access::Rights,
-    api::Publication,
-    census::{Person, client_info},
-    history::Page,
+    api::{Everybody, Publication},
+    broadcast::Broadcast,
+    census::client_info,
+    history::{Asked, Asker, Page, Position, RoomHistory},
     rooms::RoomTerms,
 };
-use regatta_engine::RoomName;
+use regatta_engine::{Now, RemoteOutcome, RoomName};
 use serde_json::value::RawValue;
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 /// Maximum number of members in a reply.
 const MOST_PRESENT: usize = 1_000;
 /// Maximum number of messages of a history in a reply, and bytes of them from which on no more follow.
 const LONGEST_PAGE: (usize, usize) = (1_000, 256 * 1024);
 
+/// Why there is no answer.
+const MEMBERS_UNKNOWN: &str =
+    "the clients at other hubs are not known: the broker does not answer now";
+const NO_HISTORY: &str = "the broker does not answer for the history of the room now";
+
 impl Client {
-    pub(super) fn presence(&mut self, channel: &str) -> Result<Answer, Refusal> {
-        let people = self.people(channel)?;
-        if people.len() > MOST_PRESENT {
-            let message = "there are more than 1,000 clients; use presence_stats".into();
-            return Err(Failure { message, ..Failure::LIMIT_EXCEEDED }.into());
-        }
-        let mut presence = BTreeMap::new();
-        for (number, person) in &people {
-            if let Ok(info) = RawValue::from_string(client_info(*number, person)) {
-                presence.insert(number.to_string(), info);
-            }
-        }
-        Ok(Answer::Presence { presence })
-    }
-
-    pub(super) fn presence_stats(&mut self, channel: &str) -> Result<Answer, Refusal> {
-        let people = self.people(channel)?;
-        let mut users: Vec<&str> = people.iter().map(|(_, person)| person.user()).collect();
-        users.sort_unstable();
-        users.dedup();
-        Ok(Answer::PresenceStats { num_clients: people.len(), num_users: users.len() })
-    }
-
-    fn people(&self, channel: &str) -> Result<Vec<(usize, Arc<Person>)>, Refusal> {
+    /// Who is in a room, or how many; `what` says which of these.
+    pub(super) fn presence(
+        &mut self,
+        turn: &mut Turn<'_>,
+        id: u32,
+        channel: &str,
+        what: What,
+    ) -> Result<Option<Answer>, Refusal> {
         let room = room(channel)?;
         let terms = self.allowed(&room, |rights| rights.sees)?;
         if !terms.presence {
             return Err(Failure::NOT_AVAILABLE.into());
         }
-        Ok(self.census.people(&room))
+        if self.has_broker() {
+            self.asks(turn, Waiter { id, room, what }, Broadcast::ask_for_members());
+            return Ok(None);
+        }
+        let people = self.census.people(&room).into_iter();
+        let listed: Vec<_> = people.map(|(number, person)| (number.to_string(), person)).collect();
+        let everybody = Everybody { count: listed.len(), listed };
+        match what {
+            What::PresenceStats => Ok(Some(stats(&everybody))),
+            _ => Ok(Some(people_of(&everybody)?)),
+        }
+    }
+
+    /// The broker has answered for the members of a room.
+    pub(super) fn people_of_all(
+        &self,
+        room: &RoomName,
+        outcome: RemoteOutcome,
+    ) -> Result<Answer, Failure> {
+        people_of(&self.everybody(room, outcome)?)
+    }
+
+    /// The same, only their numbers.
+    pub(super) fn stats_of_all(
+        &self,
+        room: &RoomName,
+        outcome: RemoteOutcome,
+    ) -> Result<Answer, Failure> {
+        self.everybody(room, outcome).map(|everybody| stats(&everybody))
+    }
+
+    fn everybody(&self, room: &RoomName, outcome: RemoteOutcome) -> Result<Everybody, Failure> {
+        Everybody::at_all_hubs(&self.settings, &self.census, room)
+            .filter(|_| outcome == RemoteOutcome::Sent)
+            .ok_or(Failure::of_broker(MEMBERS_UNKNOWN, true))
     }
 
     pub(super) fn history(
         &mut self,
         turn: &mut Turn<'_>,
+        id: u32,
         request: &History<'_>,
-    ) -> Result<Answer, Refusal> {
+    ) -> Result<Option<Answer>, Refusal> {
         let room = room(&request.channel)?;
-        let is_kept = self.allowed(&room, |rights| rights.reads)?.history.are_kept();
-        let Some(history) = self.census.history(&room) else {
-            if !is_kept {
-                return Err(Failure::NOT_AVAILABLE.into());
-            }
-            // Nothing was sent there. Only a member or a message makes a history, so none has an epoch.
-            let (publications, epoch) = (Vec::new(), String::new());
-            return Ok(Answer::History { publications, offset: 0, epoch });
-        };
+        let limits = self.allowed(&room, |rights| rights.reads)?.history;
         let (most, bytes) = LONGEST_PAGE;
         let page = Page {
             since: request.since.as_ref().map(|since| since.offset),
@@ -78,13 +96,38 @@ impl Client {
             bytes,
             is_reverse: request.reverse,
         };
-        let (position, messages) = history.page(page, turn.now.instant);
-        let epoch = position.epoch.to_string();
-        let asked = request.since.as_ref().map_or("", |since| &since.epoch);
-        let is_of_another = !asked.is_empty() && asked != epoch;
-        let messages = messages.filter(|_| !is_of_another).ok_or(Failure::UNRECOVERABLE)?;
-        let publications = messages.iter().filter_map(Publication::of).collect();
-        Ok(Answer::History { publications, offset: position.offset, epoch })
+        let since = request.since.as_ref().filter(|since| !since.epoch.is_empty());
+        let behind = since.map(|since| Asked::of(&since.epoch, since.offset));
+        if self.has_broker() {
+            // The history must be there when its messages come.
+            let opened = self.census.with_history(&room, limits, turn.now.instant, |_| ());
+            opened.ok_or(Failure::NOT_AVAILABLE)?;
+            let question = Broadcast::question(page.wanted(behind), Asker::Backend);
+            self.asks(turn, Waiter { id, room, what: What::History(page, behind) }, question);
+            return Ok(None);
+        }
+        let Some(history) = self.census.history(&room) else {
+            if !limits.are_kept() {
+                return Err(Failure::NOT_AVAILABLE.into());
+            }
+            // Nothing was sent there. Only a member or a message makes a history, so none has an epoch.
+            let (publications, epoch) = (Vec::new(), String::new());
+            return Ok(Some(Answer::History { publications, offset: 0, epoch }));
+        };
+        Ok(Some(read(&history, page, behind, turn.now)?))
+    }
+
+    /// The broker has answered for a history, of which the client reads this page.
+    pub(super) fn page(
+        &self,
+        room: &RoomName,
+        (page, behind): (Page, Option<Asked>),
+        now: Now,
+        outcome: RemoteOutcome,
+    ) -> Result<Answer, Failure> {
+        let history = Position::kept(outcome).and_then(|_| self.census.history(room));
+        let history = history.ok_or(Failure::of_broker(NO_HISTORY, true))?;
+        read(&history, page, behind, now)
     }
 
     /// What holds in a room about which the client may ask: as its subscription there or its token allows.
@@ -101,4 +144,42 @@ impl Client {
         }
         Ok(subscription.map_or(self.settings.terms(room.as_str()), |one| &one.terms))
     }
+}
+
+/// Reads a page of a history. `behind`: its position, if the client has named an epoch.
+fn read(
+    history: &RoomHistory,
+    page: Page,
+    behind: Option<Asked>,
+    now: Now,
+) -> Result<Answer, Failure> {
+    let (position, messages) = history.page(page, now.instant);
+    let is_of_another = behind.is_some_and(|behind| behind.epoch != Some(position.epoch));
+    let messages = messages.filter(|_| !is_of_another).ok_or(Failure::UNRECOVERABLE)?;
+    let publications = messages.iter().filter_map(Publication::of).collect();
+    let epoch = position.epoch.to_string();
+    Ok(Answer::History { publications, offset: position.offset, epoch })
+}
+
+/// The reply with the members of a room.
+fn people_of(everybody: &Everybody) -> Result<Answer, Failure> {
+    if everybody.count > MOST_PRESENT {
+        let message = "there are more than 1,000 clients; use presence_stats".into();
+        return Err(Failure { message, ..Failure::LIMIT_EXCEEDED });
+    }
+    let mut presence = BTreeMap::new();
+    for (client, person) in &everybody.listed {
+        if let Ok(info) = RawValue::from_string(client_info(client, person)) {
+            presence.insert(client.clone(), info);
+        }
+    }
+    Ok(Answer::Presence { presence })
+}
+
+/// The reply with how many members and users there are.
+fn stats(everybody: &Everybody) -> Answer {
+    let mut users: Vec<&str> = everybody.listed.iter().map(|(_, person)| person.user()).collect();
+    users.sort_unstable();
+    users.dedup();
+    Answer::PresenceStats { num_clients: everybody.count, num_users: users.len() }
 }

@@ -1,8 +1,9 @@
 //! The connection of a client: what it has sent, what it gets, and its times.
 
 use super::{
-    codes::{Disconnect, Unsubscribed},
-    reply::PING,
+    codes::{Disconnect, Failure, Unsubscribed},
+    pending::Pending,
+    reply::{PING, write_failure},
     request::lines,
     subscription::{FULL, Subscription},
 };
@@ -66,6 +67,10 @@ pub(super) struct Client {
     /// Rooms that it has left while nothing could be posted, and what the others there receive.
     pub(super) exits: Vec<(RoomName, Option<Broadcast>)>,
     pub(super) unwritten: Unwritten<Broadcast>,
+    /// Commands that wait for the broker.
+    pub(super) pending: Pending,
+    /// How it is closed when it has left.
+    leaves_with: Disconnect,
     pub(super) holding: Holding,
     begun: Begun,
     heard_at: Instant,
@@ -108,6 +113,9 @@ pub(super) struct Times {
     pub expires_at: Option<Instant>,
     /// The first token of a subscription expires.
     pub subscription_expires_at: Option<Instant>,
+    /// It leaves a hub with a broker, and looks whether something is on its way; it waits for messages of others until then.
+    pub settles_at: Option<Instant>,
+    pub settles_until: Option<Instant>,
     /// Its connection ends, although it has not taken the Close frame.
     pub cut_at: Option<Instant>,
 }
@@ -151,6 +159,8 @@ impl Client {
             bounds: Bounds { policy: Policy::Close, ..settings.backlog.clone() },
             exits: Vec::new(),
             unwritten: Unwritten::default(),
+            pending: Pending::default(),
+            leaves_with: Disconnect::SHUTDOWN,
             holding: Holding::new(Arc::clone(&settings.backlog.memory)),
             begun: Begun::default(),
             heard_at: now.instant,
@@ -198,12 +208,23 @@ impl Client {
     pub fn on_end(&mut self, turn: &mut Turn<'_>) -> Flow {
         match self.phase {
             Phase::Open => {
-                self.phase = Phase::Leaving;
+                self.leave(turn.now.instant, Disconnect::SHUTDOWN);
                 self.on_drained(turn)
             }
-            Phase::Leaving if self.wants_drained() => Flow::Continue,
+            Phase::Leaving if self.is_working() || self.wants_drained() => Flow::Continue,
             _ => Flow::Close,
         }
+    }
+
+    /// Handles no more input. A Close frame follows once everything pending has been sent.
+    fn leave(&mut self, now: Instant, why: Disconnect) {
+        (self.phase, self.leaves_with) = (Phase::Leaving, why);
+        self.begins_to_settle(now);
+    }
+
+    /// Whether it leaves, and something must come from the broker before.
+    pub fn is_working(&self) -> bool {
+        self.phase == Phase::Leaving && (self.pending.is_publishing() || self.settles())
     }
 
     /// Pending messages are sent, then a Close frame.
@@ -241,10 +262,11 @@ impl Client {
             return Flow::Close;
         }
         if self.phase == Phase::Leaving {
-            if !self.backlog.is_empty() || !self.behind.is_empty() {
+            if !self.backlog.is_empty() || !self.behind.is_empty() || self.is_working() {
                 return Flow::Continue;
             }
-            return self.disconnect(turn, &Disconnect::SHUTDOWN);
+            let why = self.leaves_with.clone();
+            return self.disconnect(turn, &why);
         }
         self.begun.resumes(turn.now.instant);
         self.pauses(turn.now, turn.out);
@@ -262,6 +284,9 @@ impl Client {
 
     pub fn on_alarm(&mut self, turn: &mut Turn<'_>) -> Flow {
         if self.phase != Phase::Open {
+            if self.phase == Phase::Leaving {
+                self.settles_again(turn.now.instant);
+            }
             return self.on_drained(turn);
         }
         self.post_exits(turn);
@@ -290,6 +315,9 @@ impl Client {
     }
 
     pub fn alarm(&self) -> Option<Instant> {
+        if self.phase == Phase::Leaving {
+            return self.times.settles_at;
+        }
         if self.phase != Phase::Open {
             return None;
         }
@@ -317,9 +345,34 @@ impl Client {
     pub(super) fn end(&mut self, room: &RoomName, why: Unsubscribed, out: &mut Vec<u8>) {
         if let Some(subscription) = self.rooms.remove(room) {
             subscription.write_end(why, out);
-            let left = subscription.end(&self.settings.backlog.memory);
+            let left = self.ended(subscription, out);
             self.exits.push((room.clone(), left));
         }
+    }
+
+    /// A subscription has ended: the replies to own messages do not wait for it any longer. Returns what the others in the
+    /// room receive.
+    pub(super) fn ended(
+        &mut self,
+        mut subscription: Subscription,
+        out: &mut Vec<u8>,
+    ) -> Option<Broadcast> {
+        for ticket in subscription.take_results() {
+            self.answers(ticket, out);
+        }
+        subscription.end(&self.settings)
+    }
+
+    /// Leaves a room as the client wants it. `why`: for the command that should have begun the subscription.
+    pub(super) fn leave_room(&mut self, turn: &mut Turn<'_>, room: RoomName, why: &Failure) {
+        let Some(subscription) = self.rooms.remove(&room) else { return };
+        if let Some(opening) = &subscription.opening {
+            write_failure(opening.id, why, turn.out);
+        }
+        let left = self.ended(subscription, turn.out);
+        turn.posts.extend(left.map(|left| Post::To(room.clone(), left)));
+        turn.posts.push(Post::Exit(room));
+        self.finds_first_expiry();
     }
 
     /// Ends the subscriptions whose tokens have expired.
@@ -342,7 +395,7 @@ impl Client {
     }
 
     /// Leaves rooms that it could not leave before.
-    fn post_exits(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn post_exits(&mut self, turn: &mut Turn<'_>) {
         for (room, left) in self.exits.drain(..) {
             turn.posts.extend(left.map(|left| Post::To(room.clone(), left)));
             turn.posts.push(Post::Exit(room));
@@ -360,9 +413,10 @@ impl Client {
         self.unwritten.clear();
         self.backlog.clear();
         self.behind.clear();
+        self.pending.clear();
         self.post_exits(turn);
         for (room, subscription) in self.rooms.drain() {
-            let left = subscription.end(&self.settings.backlog.memory);
+            let left = subscription.end(&self.settings);
             turn.posts.extend(left.map(|left| Post::To(room, left)));
         }
         turn.posts.push(Post::Leave);
@@ -395,7 +449,7 @@ impl Client {
             decoder.release();
             decoder.held()
         });
-        self.held.len() + message + self.backlog.footprint()
+        self.held.len() + message + self.backlog.footprint() + self.pending.footprint()
     }
 
     /// See [`Holding::has_room`].
@@ -423,7 +477,10 @@ impl Client {
         (self.held, self.unwritten) = Default::default();
         self.behind.clear();
         self.backlog.clear();
-        self.rooms.values_mut().for_each(|one| one.follower = None);
+        self.pending.clear();
+        for subscription in self.rooms.values_mut() {
+            (subscription.follower, subscription.opening) = (None, None);
+        }
         self.holding.free();
     }
 
@@ -486,7 +543,15 @@ impl Client {
                         Ok(())
                     }
                     Some(Event::Close(code)) => {
-                        close(code.map_or(CloseCode::NORMAL, |(code, _)| code), "")
+                        let code = code.map_or(CloseCode::NORMAL, |(code, _)| code);
+                        if self.pending.is_publishing() {
+                            // The client may have sent the Close frame right behind a message.
+                            let why = Disconnect { code, reason: "".into() };
+                            self.leave(turn.now.instant, why);
+                            Ok(())
+                        } else {
+                            close(code, "")
+                        }
                     }
                     None | Some(Event::Pong(_)) => Ok(()),
                 };

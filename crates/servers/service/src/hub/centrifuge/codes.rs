@@ -28,6 +28,14 @@ impl Failure {
     pub const TOO_MANY_REQUESTS: Failure = Failure::of(111, "too many requests").temporary();
     pub const UNRECOVERABLE: Failure = Failure::of(112, "unrecoverable position");
 
+    /// A command that waited when its subscription ended.
+    pub const ENDED: Failure = Failure::of(100, "the subscription has ended");
+    /// Notes who joins and leaves, if the hub has a broker.
+    pub const NO_JOIN_LEAVE: Failure = Failure::of(
+        108,
+        "not available: join_leave in a room with presence, because the hub has a broker; use presence",
+    );
+
     const fn of(code: u16, message: &'static str) -> Failure {
         Failure { code, message: Cow::Borrowed(message), temporary: false }
     }
@@ -40,6 +48,11 @@ impl Failure {
     /// A limit of the hub is reached: this one.
     pub fn full(why: &'static str) -> Failure {
         Failure { message: why.into(), ..Failure::LIMIT_EXCEEDED.temporary() }
+    }
+
+    /// The broker has not done it, or may not have. `temporary`: the client may try again.
+    pub fn of_broker(why: &'static str, temporary: bool) -> Failure {
+        Failure { temporary, ..Failure::of(100, why) }
     }
 
     /// The command is wrong: what was expected.

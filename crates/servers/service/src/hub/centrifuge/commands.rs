@@ -3,6 +3,7 @@
 use super::{
     client::{Client, Turn},
     codes::{Disconnect, Failure, Refusal},
+    pending::{Waiter, What},
     reply::{Answer, write_answer, write_failure},
     request::{Command, Publish},
 };
@@ -45,7 +46,8 @@ impl Client {
         rate.is_none_or(|rate| self.commands.take(rate, turn.now.instant))
     }
 
-    /// Carries out a command of a connected client. Returns its answer, unless it is written already.
+    /// Carries out a command of a connected client. Returns its answer, unless it is written already, or waits for the
+    /// broker.
     fn carry_out(
         &mut self,
         turn: &mut Turn<'_>,
@@ -55,10 +57,12 @@ impl Client {
         match command {
             Command::Subscribe(request) => self.subscribe(turn, id, &request).map(|()| None),
             Command::Unsubscribe(request) => self.unsubscribe(turn, &request.channel).map(Some),
-            Command::Publish(request) => self.publish(turn, &request).map(Some),
-            Command::Presence(request) => self.presence(&request.channel).map(Some),
-            Command::PresenceStats(request) => self.presence_stats(&request.channel).map(Some),
-            Command::History(request) => self.history(turn, &request).map(Some),
+            Command::Publish(request) => self.publish(turn, id, &request),
+            Command::Presence(request) => self.presence(turn, id, &request.channel, What::Presence),
+            Command::PresenceStats(request) => {
+                self.presence(turn, id, &request.channel, What::PresenceStats)
+            }
+            Command::History(request) => self.history(turn, id, &request),
             Command::Refresh(request) => self.refresh(turn, &request).map(Some),
             Command::SubRefresh(request) => self.sub_refresh(turn, &request).map(Some),
             Command::Rpc => Err(Failure::NOT_AVAILABLE.into()),
@@ -70,16 +74,16 @@ impl Client {
 
     fn unsubscribe(&mut self, turn: &mut Turn<'_>, channel: &str) -> Result<Answer, Refusal> {
         let room = room(channel)?;
-        if let Some(subscription) = self.rooms.remove(&room) {
-            let left = subscription.end(&self.settings.backlog.memory);
-            turn.posts.extend(left.map(|left| Post::To(room.clone(), left)));
-            turn.posts.push(Post::Exit(room));
-            self.finds_first_expiry();
-        }
+        self.leave_room(turn, room, &Failure::ENDED);
         Ok(Answer::Unsubscribe {})
     }
 
-    fn publish(&mut self, turn: &mut Turn<'_>, request: &Publish<'_>) -> Result<Answer, Refusal> {
+    fn publish(
+        &mut self,
+        turn: &mut Turn<'_>,
+        id: u32,
+        request: &Publish<'_>,
+    ) -> Result<Option<Answer>, Refusal> {
         let room = room(&request.channel)?;
         let data = request.data.ok_or(Failure::bad("expected \"data\", in JSON"))?.get();
         let terms = self.settings.terms(room.as_str());
@@ -98,8 +102,15 @@ impl Client {
         if !may {
             return Err(Failure::TOO_MANY_REQUESTS.into());
         }
+        if self.has_broker() {
+            // Its own copy comes back from there.
+            self.census.broadcasts.add(1);
+            let push = Broadcast::outgoing(data, false, &self.settings.backlog.memory);
+            self.asks(turn, Waiter { id, room, what: What::Publish(data.len()) }, push);
+            return Ok(None);
+        }
         self.send(turn, &room, data);
-        Ok(Answer::Publish {})
+        Ok(Some(Answer::Publish {}))
     }
 
     /// Sends data to all members of a room, of which this client may be one.

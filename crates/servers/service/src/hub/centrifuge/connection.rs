@@ -206,8 +206,7 @@ impl Session for Connection {
     ) -> Flow {
         match &mut self.0 {
             Kind::Member(member) => member.on_sent(&mut of_member(context), ticket, outcome),
-            // A hub with a broker has none.
-            Kind::Client(_) => Flow::Continue,
+            Kind::Client(client) => client.on_sent(&mut turn(context), ticket, outcome),
         }
     }
 
@@ -215,12 +214,15 @@ impl Session for Connection {
     fn wants_input(&self) -> bool {
         match &self.0 {
             Kind::Member(member) => member.wants_input(),
-            Kind::Client(_) => true,
+            Kind::Client(client) => client.wants_input(),
         }
     }
 
     #[inline]
     fn is_working(&self) -> bool {
-        matches!(&self.0, Kind::Member(member) if member.is_working())
+        match &self.0 {
+            Kind::Member(member) => member.is_working(),
+            Kind::Client(client) => client.is_working(),
+        }
     }
 }

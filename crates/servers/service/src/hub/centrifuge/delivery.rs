@@ -18,17 +18,23 @@ impl Client {
         push: &Broadcast,
         out: &mut Vec<u8>,
     ) -> PushOutcome {
-        if self.phase != Phase::Open {
+        if self.phase != Phase::Open && !self.settles() {
             return PushOutcome::Missed;
         }
         if let Some(order) = push.dismissal() {
             return self.dismissed(room, order, now, out);
         }
         let Some(subscription) = self.rooms.get_mut(room) else { return PushOutcome::Missed };
-        if push.note().is_some() {
-            if !subscription.join_leave {
+        if push.of_presence(usize::MAX, false).is_some() {
+            // Lists are for members of the hub's own protocol.
+            if !subscription.join_leave || push.note().is_none() {
                 return PushOutcome::Missed;
             }
+        } else if subscription.opening.is_some() {
+            // It begins with what the broker answers.
+            return PushOutcome::Missed;
+        } else if push.is_gap() {
+            return self.misses(room, now, out);
         } else if let Some(follower) = &mut subscription.follower {
             if !follower.hears(push) {
                 return PushOutcome::Missed;
@@ -54,6 +60,21 @@ impl Client {
         }
         let waiting = Waiting { room: room.clone(), subscription: number, push: push.clone() };
         self.waits(waiting, (length, unread), now, out)
+    }
+
+    /// Messages of a room may be missing. One whose messages are not kept would not notice it later, so its subscription
+    /// ends.
+    fn misses(&mut self, room: &RoomName, now: Now, out: &mut Vec<u8>) -> PushOutcome {
+        let follower = self.rooms.get_mut(room).and_then(|one| one.follower.as_mut());
+        match follower {
+            Some(follower) => {
+                follower.looks();
+                self.catch_up(room, None, out, true);
+            }
+            None => self.end(room, Unsubscribed::GAP, out),
+        }
+        self.pauses(now, out);
+        PushOutcome::Queued
     }
 
     /// Keeps a message until earlier output is written. `before`: the length of the output, and what of it counts.
@@ -89,7 +110,7 @@ impl Client {
     /// The connection is gone. Returns what the others in a room receive.
     pub fn on_exit(&mut self, room: &RoomName) -> Option<Broadcast> {
         if let Some(subscription) = self.rooms.remove(room) {
-            return subscription.end(&self.settings.backlog.memory);
+            return subscription.end(&self.settings);
         }
         let at = self.exits.iter().position(|(of, _)| of == room)?;
         self.exits.swap_remove(at).1
@@ -123,8 +144,8 @@ impl Client {
     ) {
         let own = self.own();
         let Some(subscription) = self.rooms.get_mut(room) else { return };
-        let holding = &mut self.holding;
-        match subscription.catch_up(push, &mut Sink { out, holding, own, fits }) {
+        let (holding, pending) = (&mut self.holding, &mut self.pending);
+        match subscription.catch_up(push, &mut Sink { out, holding, own, fits, pending }) {
             Progress::All => {}
             Progress::Behind => {
                 if !mem::replace(&mut subscription.waits, true) {

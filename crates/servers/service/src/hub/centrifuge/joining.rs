@@ -4,21 +4,23 @@ use super::{
     client::{Client, Identity, Turn},
     codes::{Disconnect, Failure, Refusal},
     commands::room,
+    opening::{Opening, Wish},
+    pending::{Waiter, What},
     reply::{Answer, Connected, Expiry, Pushes, Subscribed, write_answer},
-    request::{REJECTS_UNRECOVERED, SubRefresh, Subscribe, Token},
+    request::{SubRefresh, Subscribe, Token},
     subscription::{FULL, Subscription},
 };
 use crate::hub::{
     access::{Access, Admission, Denied, Invalid, Rights},
-    api::Publication,
     broadcast::Broadcast,
-    census::{Full, LONGEST_NAME, Limits, Person, Presence},
-    history::{Asked, Follower, Step},
+    broker::failure,
+    census::{Full, LONGEST_NAME, Limits, Person, Presence, client_at},
+    history::{Asker, Joining, Position},
     message::Change,
     refusal::RefusedClient,
     rooms::RoomTerms,
 };
-use regatta_engine::{Now, Post, RoomName};
+use regatta_engine::{Now, Post, RemoteOutcome, RoomName};
 use std::{
     sync::Arc,
     time::{Duration, Instant},
@@ -26,6 +28,8 @@ use std::{
 
 /// Maximum number of subscriptions of a connection.
 const SUBSCRIPTIONS: usize = 128;
+/// Why a subscription does not begin.
+const NOT_ASKED: &str = "the broker cannot be asked for the history of the room now";
 /// What the version of the hub is called.
 const VERSION: &str = concat!("regatta ", env!("CARGO_PKG_VERSION"));
 
@@ -63,7 +67,10 @@ impl Client {
         let ping = self.settings.ping.map(|every| every.as_secs().max(1));
         let number = self.identity.as_ref().map_or(0, |identity| identity.number);
         Connected {
-            client: number.to_string(),
+            client: match &self.settings.broker {
+                Some(broker) => client_at(broker.node, number),
+                None => number.to_string(),
+            },
             version: VERSION,
             expiry: Expiry::in_s(ttl_s),
             ping,
@@ -134,44 +141,107 @@ impl Client {
         let Grant { rights, expires_at, ttl_s } =
             self.grant(&request.channel, &request.token, turn.now)?;
         let terms = Arc::clone(self.settings.terms(room.as_str()));
+        let join_leave = request.join_leave && terms.presence;
+        if join_leave && self.has_broker() {
+            return Err(Failure::NO_JOIN_LEAVE.into());
+        }
         let presence = self.enter(&room, &terms, turn.now)?;
-        let mut result = Subscribed {
-            expiry: Expiry::in_s(ttl_s),
-            was_recovering: request.recover,
-            ..Subscribed::default()
-        };
-        let follower = follow(&presence, request, turn.now, &mut result)?;
+        let wish = Wish::of(request);
+        let history = presence.history().cloned();
         self.next += 1;
-        let subscription = Subscription {
+        let mut subscription = Subscription {
             number: self.next,
             presence,
             rights,
-            join_leave: request.join_leave && terms.presence,
+            join_leave,
             expires_at,
-            follower: follower.map(Box::new),
+            follower: None,
+            opening: None,
             waits: false,
             pushes: Pushes::of(&request.channel),
             terms,
         };
+        if let Some(history) = history.as_ref().filter(|_| self.has_broker()) {
+            let joining = Joining::new(history, wish.asked);
+            let ttl = ttl_s.map(Duration::from_secs);
+            let renews_at = ttl.and_then(|ttl| turn.now.instant.checked_add(ttl));
+            subscription.opening = Some(Box::new(Opening { id, joining, wish, renews_at }));
+            self.waits_to_begin(turn, room, subscription);
+            return Ok(());
+        }
+        let most = self.most_recovered(turn.out);
+        let (result, follower) = wish.begin(history.as_ref(), None, most, turn.now.instant)?;
+        subscription.follower = follower.map(Box::new);
+        let result = Subscribed { expiry: Expiry::in_s(ttl_s), ..result };
         write_answer(id, &Answer::Subscribe(result), turn.out);
         self.joins(turn, room, subscription);
         Ok(())
     }
 
+    /// Bytes of messages from which on no more are in the reply, but follow it: as much as is output at once.
+    fn most_recovered(&self, out: &[u8]) -> usize {
+        (FULL / 2).min(FULL.saturating_sub(self.holding.pending(out.len())))
+    }
+
+    /// Is in a room from now on.
+    fn is_in(&mut self, turn: &mut Turn<'_>, room: RoomName, subscription: Subscription) {
+        turn.posts.push(Post::Enter(room.clone()));
+        let has_own_expiry = subscription.expires_at.is_some();
+        self.rooms.insert(room, subscription);
+        if has_own_expiry {
+            self.finds_first_expiry();
+        }
+    }
+
+    /// Enters a room, and asks the broker for its history. The reply follows the answer.
+    fn waits_to_begin(&mut self, turn: &mut Turn<'_>, room: RoomName, subscription: Subscription) {
+        let Some(Opening { id, joining, .. }) = subscription.opening.as_deref() else { return };
+        let question = Broadcast::question(joining.wanted(), Asker::Backend);
+        let what = What::Subscribe(subscription.number);
+        let waiter = Waiter { id: *id, room: room.clone(), what };
+        self.is_in(turn, room, subscription);
+        self.asks(turn, waiter, question);
+    }
+
+    /// The broker has answered for the history of a room, for the subscription with this number.
+    pub(super) fn has_waited(
+        &mut self,
+        turn: &mut Turn<'_>,
+        (room, number): (&RoomName, u64),
+        outcome: RemoteOutcome,
+    ) {
+        let most = self.most_recovered(turn.out);
+        let subscription = self.rooms.get_mut(room).filter(|one| one.number == number);
+        let Some(subscription) = subscription else { return };
+        let Some(opening) = &subscription.opening else { return };
+        let now = turn.now.instant;
+        let begun = match failure(outcome) {
+            Some(_) => Err(Failure::of_broker(NOT_ASKED, true)),
+            None => opening.begin(Position::kept(outcome), most, now),
+        };
+        let (result, follower) = match begun {
+            Ok(begun) => begun,
+            Err(failure) => return self.leave_room(turn, room.clone(), &failure),
+        };
+        subscription.follower = follower.map(Box::new);
+        let Some(mut opening) = subscription.opening.take() else { return };
+        write_answer(opening.id, &Answer::Subscribe(result), turn.out);
+        self.catch_up(room, None, turn.out, true);
+        for (ticket, position) in opening.joining.take_own() {
+            self.has_position(ticket, position, turn.out);
+        }
+    }
+
     /// Enters a room whose reply is written.
     fn joins(&mut self, turn: &mut Turn<'_>, room: RoomName, subscription: Subscription) {
-        turn.posts.push(Post::Enter(room.clone()));
-        let joined = subscription.terms.presence.then(|| {
+        let notifies = subscription.terms.presence && !self.has_broker();
+        let joined = notifies.then(|| {
             let (members, _) = subscription.presence.here(0);
             let note = subscription.presence.note(Change::Joined);
             Broadcast::presence(note, members, &self.settings.backlog.memory)
         });
-        let has_own_expiry = subscription.expires_at.is_some();
         let is_behind = subscription.is_behind();
-        self.rooms.insert(room.clone(), subscription);
-        if has_own_expiry {
-            self.finds_first_expiry();
-        }
+        self.is_in(turn, room.clone(), subscription);
         if let Some(joined) = joined {
             // It is notified, too, as by Centrifugo.
             self.on_push(turn.now, &room, &joined, turn.out);
@@ -248,45 +318,6 @@ impl Client {
         let of = "/connection/websocket";
         RefusedClient { what, reason, of }.log(&self.settings, &self.census, now);
     }
-}
-
-/// Begins to follow the history of a room, if that is kept, and adds what the client has missed to the reply: as much as
-/// is output at once. The rest follows as pushes.
-fn follow(
-    presence: &Presence,
-    request: &Subscribe<'_>,
-    now: Now,
-    result: &mut Subscribed,
-) -> Result<Option<Follower>, Refusal> {
-    let Some(history) = presence.history() else {
-        let rejects = request.recover && request.flag & REJECTS_UNRECOVERED != 0;
-        return if rejects { Err(Failure::UNRECOVERABLE.into()) } else { Ok(None) };
-    };
-    let asked = request.recover.then(|| Asked::of(&request.epoch, request.offset));
-    let (mut follower, mut start) = Follower::join(history, asked, now.instant);
-    if start.has_gap {
-        if request.flag & REJECTS_UNRECOVERED != 0 {
-            return Err(Failure::UNRECOVERABLE.into());
-        }
-        // It must load its state in another way, so what is left of the messages is of no use.
-        (follower, start) = Follower::join(history, None, now.instant);
-    } else {
-        result.recovered = request.recover;
-    }
-    let (mut offset, mut bytes) = (start.position.offset, 0);
-    while bytes < FULL / 2
-        && let Some(step @ Step::Message(_)) = follower.next(None)
-    {
-        if let Step::Message(message) = &step {
-            bytes += message.payload().len();
-            offset = message.position().map_or(offset, |position| position.offset);
-            result.publications.extend(Publication::of(message));
-        }
-        follower.took(&step);
-    }
-    (result.recoverable, result.positioned) = (true, true);
-    (result.epoch, result.offset) = (Some(start.position.epoch.to_string()), Some(offset));
-    Ok(Some(follower))
 }
 
 /// When a token expires, by the clock of the loop.

@@ -11,7 +11,9 @@
 //! - `subscription`: a client in one room, and how far it is in the history of that.
 //! - `client`: the connection: input, output, times.
 //! - `delivery`: what it gets from its rooms.
+//! - `opening`: how a subscription begins.
 //! - `commands`, `joining`, `asking`: what commands do.
+//! - `pending`, `remote`: with a broker, commands that wait for it, and what they learn.
 //! - `connection`: the session of the hub: a member, or a client once it has asked for this protocol.
 
 mod asking;
@@ -21,6 +23,9 @@ mod commands;
 mod connection;
 mod delivery;
 mod joining;
+mod opening;
+mod pending;
+mod remote;
 mod reply;
 mod request;
 mod subscription;

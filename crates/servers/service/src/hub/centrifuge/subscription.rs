@@ -1,16 +1,21 @@
 //! A client in one room.
 
-use super::{codes::Unsubscribed, reply::Pushes};
+use super::{
+    codes::{Failure, Unsubscribed},
+    opening::Opening,
+    pending::Pending,
+    reply::{Answer, Pushes, write_answer, write_failure},
+};
 use crate::hub::{
     access::Rights,
     broadcast::Broadcast,
     census::Presence,
-    history::{Follower, Step},
+    history::{Follower, Position, Step},
     holding::{COUNTED, Holding},
     message::Change,
     rooms::RoomTerms,
+    settings::Settings,
 };
-use regatta_engine::Memory;
 use std::{sync::Arc, time::Instant};
 
 /// Bytes of pending output from which on messages wait.
@@ -32,6 +37,8 @@ pub(super) struct Subscription {
     pub expires_at: Option<Instant>,
     /// How far it is in the history of the room, if that is kept.
     pub follower: Option<Box<Follower>>,
+    /// It waits for the history of the room, which the broker has. Its command is not answered yet.
+    pub opening: Option<Box<Opening>>,
     /// It is in the list of those that get the next messages when there is room.
     pub waits: bool,
     pub pushes: Pushes,
@@ -45,6 +52,8 @@ pub(super) struct Sink<'a> {
     pub own: usize,
     /// It stops where there is no memory for a message.
     pub fits: bool,
+    /// Commands that wait, maybe for one of these messages.
+    pub pending: &'a mut Pending,
 }
 
 /// How far a subscription has come.
@@ -84,20 +93,49 @@ impl Subscription {
             }
             self.pushes.write(message, sink.out);
             follower.took(&step);
+            while let Some(waiting) = follower.answerable() {
+                if let Some(waiter) = sink.pending.take(waiting.ticket) {
+                    write_answer(waiter.id, &Answer::Publish {}, sink.out);
+                }
+            }
         }
         Progress::All
     }
 
-    /// Ends it. Returns what the others in the room receive.
-    pub fn end(self, memory: &Arc<Memory>) -> Option<Broadcast> {
-        self.terms.presence.then(|| {
+    /// An own message of the client is at this position. Returns whether the reply waits until that is in the output.
+    pub fn holds(&mut self, ticket: u64, position: Position) -> bool {
+        match (&mut self.opening, &mut self.follower) {
+            (Some(opening), _) => opening.joining.holds(ticket, position),
+            (None, Some(follower)) => follower.holds(ticket, position),
+            (None, None) => false,
+        }
+    }
+
+    /// It ends. Returns the tickets of own messages whose replies have waited.
+    pub fn take_results(&mut self) -> Vec<u64> {
+        let of_opening = self.opening.as_mut().map(|opening| opening.joining.take_own());
+        let of_follower = self.follower.as_mut().map(|follower| follower.take_results());
+        let of_follower = of_follower.into_iter().flatten().map(|waiting| waiting.ticket);
+        of_opening.into_iter().flatten().map(|(ticket, _)| ticket).chain(of_follower).collect()
+    }
+
+    /// Ends it. Returns what the others in the room receive. With a broker, the connection to that notifies them.
+    pub fn end(self, settings: &Settings) -> Option<Broadcast> {
+        (self.terms.presence && settings.broker.is_none()).then(|| {
             let left = self.presence.others();
+            let memory = &settings.backlog.memory;
             Broadcast::presence(self.presence.note(Change::Left), left, memory)
         })
     }
 
-    /// Writes that the hub has ended it.
+    /// Writes that the hub has ended it; if it has not begun, in reply to its command.
     pub fn write_end(&self, why: Unsubscribed, out: &mut Vec<u8>) {
-        self.pushes.write_end(why, out);
+        match &self.opening {
+            Some(opening) if why == Unsubscribed::EXPIRED => {
+                write_failure(opening.id, &Failure::TOKEN_EXPIRED, out);
+            }
+            Some(opening) => write_failure(opening.id, &Failure::ENDED, out),
+            None => self.pushes.write_end(why, out),
+        }
     }
 }

@@ -5,7 +5,7 @@ use super::{
     room::{Extent, Found, RoomHistory},
 };
 use crate::hub::broadcast::Broadcast;
-use std::{collections::VecDeque, sync::Arc, time::Instant};
+use std::{collections::VecDeque, mem, sync::Arc, time::Instant};
 
 /// How far a member is. All messages that it gets pass [`Follower::next`], in the order of their offsets, so it is there
 /// that nothing is left out in silence.
@@ -50,8 +50,8 @@ pub(in super::super) struct Start {
 #[derive(Debug)]
 pub(in super::super) enum Step {
     Message(Broadcast),
-    /// Messages up to this position are gone.
-    Gap(Position),
+    /// Messages up to this position are gone. With the turn of the history in which the position is.
+    Gap(Position, u64),
 }
 
 impl Follower {
@@ -132,8 +132,8 @@ impl Follower {
         self.is_moved || self.next <= self.heard
     }
 
-    /// What it gets next, if it is behind. `push`: one that has just come.
-    pub fn next(&mut self, push: Option<&Broadcast>) -> Option<Step> {
+    /// What it gets next, if it is behind; the same again until [`Follower::took`]. `push`: one that has just come.
+    pub fn next(&self, push: Option<&Broadcast>) -> Option<Step> {
         if !self.is_behind() {
             return None;
         }
@@ -144,11 +144,8 @@ impl Follower {
         }
         Some(match self.history.find(self.next, self.turn) {
             Found::Message(message) => Step::Message(message),
-            Found::Gone(oldest) => Step::Gap(Position { epoch, offset: oldest - 1 }),
-            Found::Moved(to, turn) => {
-                self.moves(to, turn);
-                Step::Gap(to)
-            }
+            Found::Gone(oldest) => Step::Gap(Position { epoch, offset: oldest - 1 }, self.turn),
+            Found::Moved(to, turn) => Step::Gap(to, turn),
         })
     }
 
@@ -172,8 +169,11 @@ impl Follower {
                 }
                 self.next += 1;
             }
-            Step::Gap(position) => {
+            Step::Gap(position, turn) => {
                 share.gaps.add(1);
+                if *turn != self.turn {
+                    self.moves(*position, *turn);
+                }
                 self.next = position.offset + 1;
                 self.looks();
             }
@@ -189,10 +189,21 @@ impl Follower {
         may
     }
 
+    /// Its own message is at this position. Returns whether the result waits until that is in the output.
+    pub fn holds(&mut self, ticket: u64, position: Position) -> bool {
+        let waiting = Waiting { offset: position.offset, ticket, members: 0 };
+        self.will_have(position) && !self.may_answer(waiting)
+    }
+
     /// Whether its own message at this position will be in its output.
-    pub fn will_have(&self, position: Position) -> bool {
+    fn will_have(&self, position: Position) -> bool {
         let (_, top) = self.history.turn_and_top();
         position.epoch == self.history.epoch() && position.offset <= top
+    }
+
+    /// It ends. Returns the results that have waited.
+    pub fn take_results(&mut self) -> VecDeque<Waiting> {
+        mem::take(&mut self.results)
     }
 
     /// The next result that has waited, if its message is in the output now.
@@ -205,6 +216,7 @@ impl Follower {
 #[cfg(test)]
 mod tests {
     use super::super::{
+        mirror::{Seen, Span},
         position::{Epoch, HistoryLimits},
         share::Share,
     };
@@ -241,7 +253,7 @@ mod tests {
         while let Some(step) = follower.next(None) {
             all.push(match &step {
                 Step::Message(message) => message.position().unwrap().offset as i64,
-                Step::Gap(position) => -(position.offset as i64),
+                Step::Gap(position, _) => -(position.offset as i64),
             });
             follower.took(&step);
         }
@@ -308,6 +320,23 @@ mod tests {
         let (mut late, Start { position, has_gap }) = join(&history, Some((Some(7), 9)));
         assert_eq!((position.offset, has_gap), (103, true));
         assert_eq!(take(&mut late), (104..=109).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn another_epoch_is_a_gap_also_if_there_is_no_room_for_it_at_first() {
+        let (share, now) = (Arc::new(Share::default()), Instant::now());
+        let history = Arc::new(RoomHistory::mirroring(HistoryLimits::NONE, &share));
+        let learns = |epoch, top| {
+            let seen = Seen { epoch: Epoch(epoch), top, is_all: true };
+            history.learns(1, Span::Nothing, (&seen, Vec::new()), now);
+        };
+        learns(7, 3);
+        let (mut follower, _) = join(&history, None);
+        learns(8, 1);
+        follower.looks();
+        (0..2).for_each(|_| assert!(matches!(follower.next(None), Some(Step::Gap(..)))));
+        assert_eq!(take(&mut follower), [-1]);
+        assert!(!follower.is_behind());
     }
 
     #[test]

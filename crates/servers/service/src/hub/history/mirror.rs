@@ -88,7 +88,7 @@ pub(in super::super) enum Wanted {
 /// Who asks the connection to the broker for a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Asker {
-    /// It does not wait while the broker does not answer.
+    /// A backend, or a client of Centrifugo: it does not wait while the broker does not answer.
     Backend,
     /// It waits, and learns once that it takes longer.
     Member,

@@ -16,11 +16,13 @@
 //! - `share`: the memory that all histories have, and their counters.
 //! - `room`: the history of a room, shared by cores.
 //! - `follower`: how far a member is.
+//! - `joining`: a member that waits for a history which the broker has.
 //! - `copy`: a history that is a copy of one at the broker (several hubs), and `mirror`: what it knows of that.
 //! - `rooms`: the histories of all rooms, also of those without members.
 
 mod copy;
 mod follower;
+mod joining;
 mod log;
 mod mirror;
 mod position;
@@ -29,6 +31,7 @@ mod rooms;
 mod share;
 
 pub(super) use follower::{Follower, Start, Step, Waiting};
+pub(super) use joining::Joining;
 pub(super) use mirror::{Asker, Heard, Learned, Seen, Span, Wanted};
 pub use position::HistoryLimits;
 pub(super) use position::{Asked, Epoch, MalformedPosition, Position};

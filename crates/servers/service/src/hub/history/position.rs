@@ -1,5 +1,6 @@
 //! Positions in the histories of rooms.
 
+use regatta_engine::RemoteOutcome;
 use std::{fmt, time::Duration};
 
 /// How much is kept of the messages of a room.
@@ -42,6 +43,14 @@ pub(in super::super) struct Position {
 }
 
 impl Position {
+    /// That of a message that the broker keeps, or of what it answers.
+    pub fn kept(outcome: RemoteOutcome) -> Option<Position> {
+        match outcome {
+            RemoteOutcome::Kept { epoch, offset } => Some(Position { epoch: Epoch(epoch), offset }),
+            _ => None,
+        }
+    }
+
     /// The same as a question for what follows.
     pub fn asked(self) -> Asked {
         Asked { epoch: Some(self.epoch), offset: self.offset }

@@ -2,7 +2,7 @@
 
 use super::{
     log::Log,
-    mirror::Mirror,
+    mirror::{Mirror, Wanted},
     position::{Asked, Epoch, HistoryLimits, Position},
     share::{Part, Share},
 };
@@ -72,6 +72,19 @@ pub(in super::super) struct Page {
     pub bytes: usize,
     /// From the newest to the oldest.
     pub is_reverse: bool,
+}
+
+impl Page {
+    /// What must be here to read it from a copy. `behind`: its position, if the epoch of that is known.
+    pub fn wanted(&self, behind: Option<Asked>) -> Wanted {
+        match behind {
+            Some(behind) if !self.is_reverse => Wanted::Behind(behind),
+            None if self.since.is_none() && (self.is_reverse || self.messages == 0) => {
+                Wanted::Newest(self.messages as u64)
+            }
+            _ => Wanted::Newest(u64::MAX),
+        }
+    }
 }
 
 impl RoomHistory {

@@ -1,13 +1,10 @@
 //! A member of a room with a history: what it gets, and when.
 
-use super::{
-    FULL, Member,
-    joining::{JOINS, Joining},
-};
+use super::{FULL, Member, remote::JOINS};
 use crate::hub::{
     broadcast::Broadcast,
     broker::write_published,
-    history::{Asked, Asker, Follower, RoomHistory, Start, Step, Waiting, Wanted},
+    history::{Asked, Asker, Follower, Joining, RoomHistory, Start, Step, Waiting, Wanted},
     holding::COUNTED,
     message::{write_gap, write_position, write_result},
 };
@@ -27,10 +24,9 @@ impl Member {
             None => {}
             Some(history) if self.settings.broker.is_some() => {
                 // The broker is asked before the member can send anything.
-                let (history, own) = (Arc::clone(history), Vec::new());
-                self.joining =
-                    Some(Box::new(Joining { history, asked, first: None, own, is_late: false }));
-                self.asks(asked, Asker::Member, context);
+                let joining = self.joining.insert(Box::new(Joining::new(history, asked)));
+                let wanted = joining.wanted();
+                self.asks(wanted, Asker::Member, context);
             }
             Some(history) => {
                 self.begin(history, (asked, asked.is_some()), context.now, context.out)
@@ -39,8 +35,7 @@ impl Member {
     }
 
     /// Asks the broker for what follows its position.
-    pub(super) fn asks(&self, asked: Option<Asked>, asker: Asker, context: &mut Context<'_, Self>) {
-        let wanted = asked.map_or(Wanted::Newest(0), Wanted::Behind);
+    pub(super) fn asks(&self, wanted: Wanted, asker: Asker, context: &mut Context<'_, Self>) {
         if let Some(presence) = &self.presence {
             let question = Broadcast::question(wanted, asker);
             context.post(Post::Remote(presence.room().clone(), question, JOINS));
@@ -91,7 +86,7 @@ impl Member {
             && let Some(step) = follower.next(push)
         {
             match &step {
-                Step::Gap(position) => write_gap(Some(*position), out),
+                Step::Gap(position, _) => write_gap(Some(*position), out),
                 Step::Message(message) => {
                     let frame = message.frame(self.inflates);
                     let is_short = self.holding.pending(out.len()) + frame.len() < COUNTED;

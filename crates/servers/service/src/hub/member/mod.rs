@@ -1,7 +1,6 @@
 //! A connection of the hub: HTTP until its upgrade, then the messages of a member.
 
 mod following;
-mod joining;
 mod remote;
 mod sender;
 
@@ -9,12 +8,13 @@ use super::{
     api::{self, Awaited},
     begun::Begun,
     broadcast::Broadcast,
+    broker::{SETTLE, SETTLES},
     bucket::Bucket,
     census::{Census, Presence},
     compress::{self, send_back},
     dismissal::Dismissal,
     door::{self, Entered},
-    history::{Follower, Waiting},
+    history::{Follower, Joining, Waiting},
     holding::{COUNTED, Holding},
     last_delivery::Unwritten,
     live::Live,
@@ -23,7 +23,6 @@ use super::{
     rooms::{Plan, RoomTerms},
     state::State,
 };
-use joining::Joining;
 use regatta_engine::{
     Backlog, Context, Flow, Limits, Never, Now, OutputState, Post, PushOutcome, RemoteOutcome,
     Session,
@@ -49,8 +48,6 @@ const FULL: usize = 64 * 1024;
 const EXPIRED: CloseCode = CloseCode(3005);
 /// How long a member that leaves waits for the results of its broadcasts.
 const RESULTS: Duration = Duration::from_secs(1);
-/// How often a member that leaves a hub with a broker looks whether messages are on their way.
-const SETTLE: Duration = Duration::from_millis(100);
 /// The longest pause before a reconnect that a drain asks of a member, in milliseconds.
 const RECONNECT_MS: u32 = 1000;
 
@@ -639,7 +636,7 @@ impl Member {
         self.pings_at = (!self.results.is_empty()).then(|| now + RESULTS);
         if self.settings.broker.is_some() {
             self.pings_at = Some(now + SETTLE);
-            self.settles_until = Some(now + RESULTS);
+            self.settles_until = Some(now + SETTLES);
         }
     }
 

@@ -1,20 +1,19 @@
 //! A member of a hub with a broker, and a backend of one: what they send there, and what they learn of it.
 
-use super::{
-    Member, SETTLE,
-    joining::{JOINS, Joining},
-    sender::Sender,
-};
+use super::{Member, sender::Sender};
 use crate::hub::{
     api::Backend,
     broadcast::Broadcast,
     broker::{failure, write_not_published},
-    history::{Asker, Epoch, Position, Waiting},
+    history::{Asker, Position},
     state::State,
 };
 use regatta_engine::{Context, Flow, Post, RemoteOutcome, Session};
 use regatta_proto::websocket::CloseCode;
-use std::{mem, time::Instant};
+use std::time::Instant;
+
+/// The ticket with which a member asks the broker for the history of its room. Its messages have lower ones.
+pub(super) const JOINS: u64 = u64::MAX;
 
 impl Sender<'_> {
     /// Sends a message to the broker. Its sender gets it as all others do, when it comes back.
@@ -45,16 +44,14 @@ impl Member {
         if ticket == JOINS {
             return self.joins(context, outcome);
         }
-        match (failure(outcome), outcome) {
+        match (failure(outcome), Position::kept(outcome)) {
             (Some(why), _) => {
                 if let Some(payload) = self.results.take(ticket) {
                     write_not_published(&payload, why, context.out);
                 }
             }
-            (None, RemoteOutcome::Kept { epoch, offset }) => {
-                self.has_published(ticket, Position { epoch: Epoch(epoch), offset }, context.out);
-            }
-            (None, _) => self.answer(ticket, 0, context.out),
+            (None, Some(position)) => self.has_published(ticket, position, context.out),
+            (None, None) => self.answer(ticket, 0, context.out),
         }
         if self.holding.is_counted() {
             // The payload is freed.
@@ -68,21 +65,10 @@ impl Member {
 
     /// Its own message has this position. Its result follows the message.
     fn has_published(&mut self, ticket: u64, position: Position, out: &mut Vec<u8>) {
-        if let Some(joining) = &mut self.joining {
-            joining.first.get_or_insert(position);
-            if joining.is_late {
-                self.answer(ticket, 0, out);
-            } else {
-                joining.own.push((ticket, position));
-            }
+        if self.joining.as_mut().is_some_and(|joining| joining.holds(ticket, position)) {
             return;
         }
-        let waiting = Waiting { offset: position.offset, ticket, members: 0 };
-        let waits = self
-            .follower
-            .as_mut()
-            .is_some_and(|follower| follower.will_have(position) && !follower.may_answer(waiting));
-        if !waits {
+        if !self.follower.as_mut().is_some_and(|follower| follower.holds(ticket, position)) {
             self.answer(ticket, 0, out);
         }
     }
@@ -92,29 +78,19 @@ impl Member {
         if outcome == RemoteOutcome::Unknown {
             return self.waits_longer(context);
         }
-        let Some(joining) = self.joining.take() else { return Flow::Continue };
+        let Some(mut joining) = self.joining.take() else { return Flow::Continue };
         if failure(outcome).is_some() {
             let why = "the broker cannot be asked for the history of the room now";
             self.close(context, CloseCode::TRY_AGAIN_LATER, why);
             return Flow::Close;
         }
-        let Joining { history, asked, first, own, .. } = *joining;
-        // Without a position, it begins before its own first message.
-        let before = |first: Position| Position { offset: first.offset - 1, ..first }.asked();
-        let own_first = first.map(before);
-        // The history may have gone on since this was sent.
-        let was_at = match outcome {
-            RemoteOutcome::Kept { epoch, offset } => Some(Position { epoch: Epoch(epoch), offset }),
-            _ => None,
-        };
-        let was_at = was_at.filter(|at| *at != history.newest()).map(Position::asked);
-        let begins = asked.or(own_first).or(was_at);
-        self.begin(&history, (begins, asked.is_some()), context.now, context.out);
+        let begins = (joining.begins(Position::kept(outcome)), joining.asked.is_some());
+        self.begin(&joining.history, begins, context.now, context.out);
         if let Some(follower) = &mut self.follower {
             follower.looks();
         }
         self.catch_up(None, context.out, true);
-        for (ticket, position) in own {
+        for (ticket, position) in joining.take_own() {
             self.has_published(ticket, position, context.out);
         }
         match self.state {
@@ -126,12 +102,11 @@ impl Member {
     /// The broker does not answer now: results do not wait for that, and it is asked again.
     fn waits_longer(&mut self, context: &mut Context<'_, Self>) -> Flow {
         let Some(joining) = &mut self.joining else { return Flow::Continue };
-        joining.is_late = true;
-        let (asked, own) = (joining.asked, mem::take(&mut joining.own));
+        let (wanted, own) = (joining.wanted(), joining.is_late());
         for (ticket, _) in own {
             self.answer(ticket, 0, context.out);
         }
-        self.asks(asked, Asker::Waiting, context);
+        self.asks(wanted, Asker::Waiting, context);
         Flow::Continue
     }
 
@@ -151,10 +126,9 @@ impl Member {
     /// the messages of others.
     pub(super) fn settles_again(&mut self, now: Instant) {
         let health = self.settings.broker.as_ref().map(|broker| &broker.health);
-        let others = health.is_some_and(|health| health.has_awaited());
-        let waits_for_others = others && self.settles_until.is_some_and(|until| now < until);
-        let waits = !self.results.is_empty() || waits_for_others;
-        self.pings_at = waits.then(|| now + SETTLE);
+        let until = self.settles_until.unwrap_or(now);
+        let has_results = !self.results.is_empty();
+        self.pings_at = health.and_then(|health| health.settles_again(has_results, until, now));
     }
 
     /// Notes that no request follows the one that waits for the broker. Returns false if none waits.

@@ -39,6 +39,9 @@ pub trait Judging: Default {
 
     fn says(&mut self, payload: String, now: Instant);
 
+    /// It has not read for a while, so outcomes may come late.
+    fn wakes(&mut self, now: Instant);
+
     /// Hears a text of its hub.
     fn hears(&mut self, text: &str, now: Instant, servers: &Servers) -> Result<(), String>;
 
@@ -99,6 +102,10 @@ impl Judging for Judge {
 
     fn says(&mut self, payload: String, now: Instant) {
         self.waiting.insert(payload, now);
+    }
+
+    fn wakes(&mut self, now: Instant) {
+        self.waiting.values_mut().for_each(|since| *since = now);
     }
 
     fn hears(&mut self, text: &str, now: Instant, servers: &Servers) -> Result<(), String> {

@@ -1,8 +1,9 @@
 //! Hubs at one broker, without sockets: seeded simulations in which links are cut, stall or open only half, the broker
-//! restarts or fails over, and hubs die. What was promised to members is the checker, and planted faults show that it
+//! restarts or fails over, and hubs die. Some members may be clients of Centrifugo's protocol. What was promised to members is the checker, and planted faults show that it
 //! finds them.
 
 mod cable;
+mod clients;
 mod joined;
 mod judge;
 mod keys;

@@ -6,7 +6,7 @@ use crate::{
     hub::OPENING,
 };
 use regatta_engine::{Conn, Core, Limits, Next, Now, Sessions};
-use regatta_proto::websocket::Frame;
+use regatta_proto::websocket::{CloseCode, Frame};
 use regatta_service::hub::{Api, Broker, BrokerLink, HistoryLimits, Hub, Place, Settings};
 use serde_json::Value;
 use std::{
@@ -138,10 +138,36 @@ impl World {
 
     /// A member publishes this.
     pub fn says(&mut self, member: Conn, payload: &str) {
-        let text = format!(r#"{{"type":"broadcast","payload":{payload}}}"#);
+        self.sends(member, &format!(r#"{{"type":"broadcast","payload":{payload}}}"#));
+    }
+
+    /// A member sends this text.
+    pub fn sends(&mut self, member: Conn, text: &str) {
         let mut bytes = Vec::new();
         Frame::text(text.as_bytes()).write_masked([1, 2, 3, 4], &mut bytes);
         self.core.received(member, &mut bytes);
+    }
+
+    /// A member sends a Close frame.
+    pub fn sends_close(&mut self, member: Conn) {
+        let mut bytes = Vec::new();
+        CloseCode::NORMAL.write_masked("", [1, 2, 3, 4], &mut bytes);
+        self.core.received(member, &mut bytes);
+    }
+
+    /// It is the turn of a member to leave.
+    pub fn retires(&mut self, member: Conn) {
+        self.core.retire(member, 0);
+    }
+
+    /// The client of a member closes its side.
+    pub fn ends(&mut self, member: Conn) {
+        self.core.ended(member);
+    }
+
+    /// Whether a member is read.
+    pub fn is_read(&self, member: Conn) -> bool {
+        self.core.wants_read(member)
     }
 
     /// A backend calls a method of the API, over a connection of its own, which is returned.
@@ -254,6 +280,21 @@ impl World {
         texts
     }
 
+    /// What a member has got that is closed now, and the code of its Close frame.
+    pub fn last_of(&mut self, member: Conn) -> (Vec<String>, Option<u16>) {
+        let (mut got, mut at, mut texts) = (Vec::new(), 0, Vec::new());
+        drain(&mut self.core, member, &mut got);
+        while got.get(at) == Some(&0x81)
+            && let Some((text, length)) = frame(&got[at..])
+        {
+            texts.push(text.to_owned());
+            at += length;
+        }
+        let is_close = got.get(at) == Some(&0x88);
+        let code = got.get(at + 2..).and_then(|code| code.first_chunk().copied());
+        (texts, code.filter(|_| is_close).map(u16::from_be_bytes))
+    }
+
     /// How many lines of the hub begin with this.
     pub fn lines(&self, text: &str) -> usize {
         let line = format!("regatta: broker {}: {text}", self.name);
@@ -277,7 +318,10 @@ fn drain(core: &mut Core<Sessions<Hub, BrokerLink>>, conn: Conn, all: &mut Vec<u
                 all.extend_from_slice(core.output(conn));
                 core.wrote(conn, length);
             }
-            Next::Wait if core.has(conn) => return true,
+            Next::Wait if core.has(conn) => {
+                core.settle(conn);
+                return true;
+            }
             _ => {
                 core.closed(conn);
                 return false;

@@ -46,6 +46,10 @@ impl Judging for Recovering {
         self.judge.says(payload, now);
     }
 
+    fn wakes(&mut self, now: Instant) {
+        self.judge.wakes(now);
+    }
+
     fn hears(&mut self, text: &str, now: Instant, servers: &Servers) -> Result<(), String> {
         let heard: Value = serde_json::from_str(text).unwrap();
         let at = heard["epoch"].as_str().map(str::to_owned).zip(heard["offset"].as_u64());

@@ -3,6 +3,7 @@
 use super::{
     broker,
     cable::{Cable, Fate},
+    clients::dialect::Dialect,
     judge::{Judge, Judging, Published, Servers},
     planted::{Fault, Planted},
     recovery::Recovering,
@@ -46,6 +47,10 @@ struct Member<J> {
     place: Option<(usize, usize, Conn)>,
     bytes: Vec<u8>,
     is_open: bool,
+    /// It is a client of Centrifugo's protocol.
+    client: Option<Dialect>,
+    /// It does not read until then.
+    sleeps_until: Option<Instant>,
     /// The next message is the first one behind a position that it has named.
     is_recovered: bool,
 }
@@ -65,6 +70,8 @@ struct World<J> {
     fault: Fault,
     is_mixed: bool,
     is_in_cluster: bool,
+    /// Some members are clients of Centrifugo's protocol: see [`is_client`].
+    has_clients: bool,
     /// Members join the first ones.
     open_hubs: usize,
     /// Of connections at the broker, and of messages.
@@ -112,13 +119,13 @@ fn node(number: u64, at: (usize, bool), keeps: usize, fault: Fault, now: Now) ->
 }
 
 fn settings(keeps: usize) -> Settings {
-    let mut settings = Settings { ping: None, ..Settings::default() };
+    let mut settings = Settings { ping: None, centrifuge: true, ..Settings::default() };
     settings.limits.history = HistoryLimits { messages: keeps, ..HistoryLimits::NONE };
     settings
 }
 
 impl<J: Judging> World<J> {
-    fn new(seed: u64, fault: Fault, loses: bool) -> World<J> {
+    fn new(seed: u64, fault: Fault, loses: bool, has_clients: bool) -> World<J> {
         let mut random = Random::new(seed);
         let now = Now { instant: Instant::now(), unix_s: 1_000_000_000 };
         let pushes_first = random.chance(500);
@@ -147,6 +154,8 @@ impl<J: Judging> World<J> {
             place: None,
             bytes: Vec::new(),
             is_open: false,
+            client: None,
+            sleeps_until: None,
             is_recovered: false,
         };
         World {
@@ -165,6 +174,7 @@ impl<J: Judging> World<J> {
             loses,
             is_mixed,
             is_in_cluster,
+            has_clients,
             open_hubs: HUBS,
             random,
             now,
@@ -372,14 +382,22 @@ impl<J: Judging> World<J> {
         let member = &mut self.members[who];
         let room = ROOMS[who % 2];
         let query = member.judge.joins(room);
-        (member.bytes, member.is_open) = (Vec::new(), false);
+        (member.bytes, member.is_open, member.sleeps_until) = (Vec::new(), false, None);
         let core = &mut self.nodes[at].cores[own];
         let conn = core.accept();
         member.place = Some((at, own, conn));
-        let path = if room.is_empty() { "/ws".to_owned() } else { format!("/ws/{room}") };
-        let path = format!("{path}{query} ");
-        let opening = String::from_utf8(OPENING.to_vec()).unwrap().replace("/ws ", &path);
-        core.received(conn, &mut opening.into_bytes());
+        let mut path = if room.is_empty() { "/ws".to_owned() } else { format!("/ws/{room}") };
+        path.push_str(&query);
+        let mut commands = Vec::new();
+        if self.has_clients && is_client(who) {
+            let (client, first) = Dialect::opens(room, &query);
+            (member.client, commands) = (Some(client), first);
+            path = "/connection/websocket".to_owned();
+        }
+        let opening = String::from_utf8(OPENING.to_vec()).unwrap();
+        let mut opening = opening.replace("/ws ", &format!("{path} ")).into_bytes();
+        commands.iter().for_each(|text| opening.extend(masked(text)));
+        core.received(conn, &mut opening);
         self.members[who].judge.joined(&self.servers, self.now.instant);
         self.turns(at, false);
     }
@@ -393,23 +411,77 @@ impl<J: Judging> World<J> {
     fn says(&mut self, who: usize) {
         let Some((at, own, conn)) = self.members[who].place else { return };
         let core = &mut self.nodes[at].cores[own];
-        if !core.wants_read(conn) || !self.members[who].is_open {
+        let Member { judge, is_open, client, .. } = &mut self.members[who];
+        let is_out = client.as_ref().is_some_and(|client| !client.is_in());
+        if !core.wants_read(conn) || !*is_open || is_out {
             return;
         }
         self.count += 1;
-        let payload = format!("[{who},{}]", self.count);
-        let text = format!(r#"{{"type":"broadcast","payload":{payload}}}"#);
-        self.members[who].judge.says(payload, self.now.instant);
-        let mut bytes = Vec::new();
-        Frame::text(text.as_bytes()).write_masked([1, 2, 3, 4], &mut bytes);
-        core.received(conn, &mut bytes);
+        let mut payload = format!("[{who},{}]", self.count);
+        if self.has_clients && self.random.chance(200) {
+            // Some of these fill the output of a client that does not read.
+            payload = format!("[{who},{},\"{}\"]", self.count, "x".repeat(30_000));
+        }
+        let text = match client {
+            None => format!(r#"{{"type":"broadcast","payload":{payload}}}"#),
+            Some(client) => client.says(&payload),
+        };
+        judge.says(payload, self.now.instant);
+        core.received(conn, &mut masked(&text));
+        if let Some(client) = client
+            && self.random.chance(100)
+        {
+            core.received(conn, &mut masked(&client.asks_for_history()));
+        }
         self.turns(at, false);
+    }
+
+    /// A client whose subscription has ended, or was refused, subscribes again.
+    fn subscribes(&mut self, who: usize) {
+        let Some((at, own, conn)) = self.members[who].place else { return };
+        let core = &mut self.nodes[at].cores[own];
+        let client = self.members[who].client.as_mut().filter(|client| client.is_out());
+        if let Some(client) = client.filter(|_| core.wants_read(conn)) {
+            core.received(conn, &mut masked(&client.subscribes()));
+            self.turns(at, false);
+        }
+    }
+
+    /// A client leaves its room, or does not read for a while.
+    fn tires(&mut self, who: usize) {
+        let Some((at, own, conn)) = self.members[who].place else { return };
+        if !self.has_clients || !is_client(who) || !self.members[who].is_open {
+            return;
+        }
+        if self.random.chance(100) {
+            // Without losses nobody is too slow for the history.
+            let most = if self.loses { 9_000 } else { 900 };
+            let pause = Duration::from_millis(self.random.magnitude(1, most));
+            self.members[who].sleeps_until = Some(self.now.instant + pause);
+        }
+        let core = &mut self.nodes[at].cores[own];
+        if self.random.chance(60)
+            && core.wants_read(conn)
+            && let Some(client) = &mut self.members[who].client
+            && client.may_leave()
+        {
+            core.received(conn, &mut masked(&client.unsubscribes()));
+            self.turns(at, false);
+        }
     }
 
     fn reads(&mut self, who: usize) -> Result<(), String> {
         let Some((hub, own, conn)) = self.members[who].place else { return Ok(()) };
+        match self.members[who].sleeps_until {
+            Some(until) if self.now.instant < until => return Ok(()),
+            Some(_) => {
+                self.members[who].sleeps_until = None;
+                self.members[who].judge.wakes(self.now.instant);
+            }
+            None => {}
+        }
         let core = &mut self.nodes[hub].cores[own];
-        let Member { judge, bytes, is_open, is_recovered, .. } = &mut self.members[who];
+        let Member { judge, bytes, is_open, client, is_recovered, .. } = &mut self.members[who];
         loop {
             match core.next(conn, &()) {
                 Next::Write { .. } => {
@@ -431,10 +503,15 @@ impl<J: Judging> World<J> {
         let mut at = 0;
         while let Some((text, length)) = frame(&bytes[at..]) {
             at += length;
-            for _ in 0..self.fault.times(text, is_recovered) {
-                judge
-                    .hears(text, self.now.instant, &self.servers)
-                    .map_err(|why| format!("member {who}: {why}"))?;
+            let why = |why| format!("member {who}: {why}");
+            let texts = match client {
+                None => vec![text.to_owned()],
+                Some(client) => client.hears(text).map_err(why)?,
+            };
+            for text in texts {
+                for _ in 0..self.fault.times(&text, is_recovered) {
+                    judge.hears(&text, self.now.instant, &self.servers).map_err(why)?;
+                }
             }
         }
         bytes.drain(..at);
@@ -442,6 +519,9 @@ impl<J: Judging> World<J> {
         let published = judge.take_published().into_iter();
         let published = published.map(|payload| Published { room: room.clone(), payload, hub });
         self.published.extend(published);
+        if self.has_clients && self.random.chance(500) {
+            self.subscribes(who);
+        }
         Ok(())
     }
 
@@ -454,7 +534,10 @@ impl<J: Judging> World<J> {
             1 if self.members[who].place.is_none() => self.joins(who),
             1 if self.random.chance(100) => self.leaves(who),
             2 => self.turns(at, false),
-            3 => self.reads(who)?,
+            3 => {
+                self.tires(who);
+                self.reads(who)?;
+            }
             4 => {
                 let millis = self.random.magnitude(1, 700);
                 self.passes(millis)?;
@@ -473,6 +556,7 @@ impl<J: Judging> World<J> {
         for at in 0..HUBS {
             (0..3).for_each(|_| self.turns(at, true));
         }
+        (0..MEMBERS).for_each(|who| self.subscribes(who));
         (0..MEMBERS).try_for_each(|who| self.reads(who))
     }
 
@@ -511,9 +595,12 @@ impl<J: Judging> World<J> {
                 self.passes(10)?;
             }
         }
-        let ends =
-            |member: &Member<J>| member.judge.ends(&self.servers, self.master, &self.published);
-        self.members.iter().try_for_each(ends)?;
+        for (who, Member { judge, client, .. }) in self.members.iter().enumerate() {
+            let of_client = client.as_ref().map_or(Ok(()), Dialect::ends);
+            of_client
+                .and_then(|()| judge.ends(&self.servers, self.master, &self.published))
+                .map_err(|why| format!("member {who}: {why}"))?;
+        }
         self.agree()
     }
 
@@ -540,18 +627,39 @@ fn lose(core: &mut Core<Joined>, conn: Conn) {
     core.closed(conn);
 }
 
-/// Plays a history. Returns how many messages, gaps and outcomes there were.
-fn play<J: Judging>(seed: u64, fault: Fault, loses: bool) -> Result<[usize; 5], String> {
-    let mut world = World::<J>::new(seed, fault, loses);
+/// Whether this member is a client of Centrifugo's protocol, if there are some: two of those in the room with a name.
+fn is_client(who: usize) -> bool {
+    [3, 5].contains(&who)
+}
+
+/// The frame of a text of a client.
+fn masked(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    Frame::text(text.as_bytes()).write_masked([1, 2, 3, 4], &mut bytes);
+    bytes
+}
+
+/// Plays a history. Returns how many messages, gaps and outcomes there were: of clients, if there are some.
+fn play<J: Judging>(
+    seed: u64,
+    fault: Fault,
+    loses: bool,
+    has_clients: bool,
+) -> Result<[usize; 5], String> {
+    let mut world = World::<J>::new(seed, fault, loses, has_clients);
     (0..STEPS).try_for_each(|_| world.step()).and_then(|()| world.settles())?;
     let mut all = [0; 5];
-    world.members.iter().for_each(|member| add(&mut all, member.judge.seen()));
+    for (who, member) in world.members.iter().enumerate() {
+        if !has_clients || is_client(who) {
+            add(&mut all, member.judge.seen());
+        }
+    }
     Ok(all)
 }
 
 /// Plays many histories, on as many CPUs as there are in the full tier; or one, if `SIMULATION_SEED` says which. Returns
 /// how many messages, gaps and outcomes there were, unless it was one.
-fn play_all<J: Judging>(loses: bool) -> Option<[usize; 5]> {
+fn play_all<J: Judging>(loses: bool, has_clients: bool) -> Option<[usize; 5]> {
     let one = env::var("SIMULATION_SEED").ok().map(|seed| seed.parse::<u64>().unwrap());
     let seeds = one.map_or(0..by_tier(200, 100_000), |one| one..one + 1);
     let threads = by_tier(1, thread::available_parallelism().map_or(1, usize::from));
@@ -563,7 +671,7 @@ fn play_all<J: Judging>(loses: bool) -> Option<[usize; 5]> {
             if seed >= seeds.end {
                 return all;
             }
-            match play::<J>(seed, Fault::None, loses) {
+            match play::<J>(seed, Fault::None, loses, has_clients) {
                 Ok(seen) => add(&mut all, seen),
                 Err(why) => panic!("SIMULATION_SEED={seed}: {why}"),
             }
@@ -584,24 +692,64 @@ fn add(all: &mut [usize; 5], seen: [usize; 5]) {
 }
 
 fn is_found<J: Judging>(fault: Fault, loses: bool) {
-    let found = (0..by_tier(300, 10_000)).find(|seed| play::<J>(*seed, fault, loses).is_err());
+    let found =
+        (0..by_tier(300, 10_000)).find(|seed| play::<J>(*seed, fault, loses, false).is_err());
     assert!(found.is_some(), "{fault:?} is not found");
 }
 
 #[test]
 fn members_get_every_message_once_and_in_one_order_or_a_gap() {
-    assert!(play_all::<Judge>(false).is_none_or(|all| all[1] > 20));
+    assert!(play_all::<Judge>(false, false).is_none_or(|all| all[1] > 20));
 }
 
 #[test]
 fn members_of_rooms_with_a_history_recover_at_any_hub_or_get_a_gap() {
-    assert!(play_all::<Recovering>(true).is_none_or(|all| all[1] > 20));
+    assert!(play_all::<Recovering>(true, false).is_none_or(|all| all[1] > 20));
 }
 
 #[test]
 fn while_the_broker_lives_lost_connections_cause_no_gap_that_the_history_can_fill() {
-    if let Some(all) = play_all::<Recovering>(false) {
+    if let Some(all) = play_all::<Recovering>(false, false) {
         assert!(all[1] * 50 < all[0], "{all:?}");
+    }
+}
+
+#[test]
+fn clients_get_every_message_once_and_in_one_order_or_their_subscription_ends() {
+    assert!(play_all::<Judge>(false, true).is_none_or(|all| all[1] > 20));
+}
+
+#[test]
+fn clients_of_rooms_with_a_history_recover_at_any_hub_or_learn_that_they_have_not() {
+    assert!(play_all::<Recovering>(true, true).is_none_or(|all| all[1] > 20));
+}
+
+#[test]
+fn while_the_broker_lives_clients_recover_everything() {
+    if let Some(all) = play_all::<Recovering>(false, true) {
+        assert!(all[1] * 50 < all[0], "{all:?}");
+    }
+}
+
+/// The fault is found by what a client gets.
+fn is_found_by_clients<J: Judging>(fault: Fault, loses: bool) {
+    let of_client = |why: String| {
+        (0..MEMBERS).any(|who| is_client(who) && why.starts_with(&format!("member {who}:")))
+    };
+    let is_found = |seed: &u64| play::<J>(*seed, fault, loses, true).err().is_some_and(of_client);
+    let found = (0..by_tier(300, 10_000)).find(is_found);
+    assert!(found.is_some(), "{fault:?} is not found");
+}
+
+#[test]
+fn planted_faults_are_found_by_clients() {
+    for fault in
+        [Fault::SilentGap, Fault::NoHeartbeat, Fault::TwoOrders, Fault::Doubled, Fault::Optimistic]
+    {
+        is_found_by_clients::<Judge>(fault, false);
+    }
+    for fault in [Fault::HiddenGap, Fault::NotMerged, Fault::RecoveredTwice, Fault::EpochKept] {
+        is_found_by_clients::<Recovering>(fault, true);
     }
 }
 
