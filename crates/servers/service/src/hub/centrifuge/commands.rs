@@ -43,7 +43,8 @@ impl Client {
 
     fn may_command(&mut self, turn: &Turn<'_>) -> bool {
         let rate = self.settings.limits.messages_of_member;
-        rate.is_none_or(|rate| self.commands.take(rate, turn.now.instant))
+        !self.pending.is_overfull()
+            && rate.is_none_or(|rate| self.commands.take(rate, turn.now.instant))
     }
 
     /// Carries out a command of a connected client. Returns its answer, unless it is written already, or waits for the

@@ -7,6 +7,9 @@ use crate::hub::{
 use regatta_engine::RoomName;
 use std::collections::BTreeMap;
 
+/// How many times as much may wait as when a client is not read. A frame may be read at once that has this much.
+const OVERFULL: usize = 4;
+
 /// A command that waits for the broker.
 #[derive(Clone, Debug)]
 pub(super) struct Waiter {
@@ -76,9 +79,14 @@ impl Pending {
         self.publishing > 0
     }
 
-    /// Whether the client must not be read. What was already read is still handled.
+    /// Whether the client must not be read. What was already read is still handled, until it is overfull.
     pub fn is_full(&self) -> bool {
         self.all.len() >= IN_FLIGHT || self.bytes >= IN_FLIGHT_BYTES
+    }
+
+    /// Whether commands must be refused: a frame may have thousands of them, and others wait behind them at the broker.
+    pub fn is_overfull(&self) -> bool {
+        self.all.len() >= OVERFULL * IN_FLIGHT || self.bytes >= OVERFULL * IN_FLIGHT_BYTES
     }
 
     /// The memory that it uses, in bytes. What is published is charged where it waits.
@@ -104,7 +112,13 @@ mod tests {
         assert_eq!(pending.take(tickets[9]).map(|one| one.id), Some(7));
         assert!(!pending.is_full() && pending.get(tickets[9]).is_none());
         pending.clear();
+        (0..1_023).for_each(|number| _ = pending.add(waiter(What::Subscribe(number))));
+        assert!(!pending.is_overfull());
+        pending.add(waiter(What::Presence));
+        assert!(pending.is_overfull());
+        pending.clear();
         let ticket = pending.add(waiter(What::Publish(1 << 20)));
+        assert!(!pending.is_overfull());
         assert!(pending.is_full() && pending.is_publishing() && !tickets.contains(&ticket));
         assert_eq!(pending.footprint(), size_of::<(u64, Waiter)>());
         assert!(pending.take(ticket).is_some() && pending.take(ticket).is_none());
