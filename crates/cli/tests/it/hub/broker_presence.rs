@@ -316,6 +316,7 @@ fn members_of_rooms_with_a_history_are_notified_too() {
     let (position, count, offsets) = begins(&mut carl, 2);
     assert_eq!((&position["recovered"], count, offsets), (&json!(true), 3, vec![2, 3]));
     for server in [one, other, third] {
+        until("it knows all members", || self::count(server) == 3);
         let batch = json!({"commands": [
             {"history": {"channel": "red", "limit": 10}}, {"presence_stats": {"channel": "red"}},
         ]});

@@ -90,11 +90,14 @@ fn each_lie_about_one_delivery_shows_in_its_column() {
         (missing, twice, out_of_order, unaccounted)
     };
     // What follows a delivery that is left out comes too early; or, if it is the first of its copies, that of all others
-    // comes too late.
-    assert!(matches!(found(Lie::Drops), (1, 0, 1.., 1)));
+    // comes too late. It is excused while the result of what is left out is still to come: that may be a refusal.
+    let drops = found(Lie::Drops);
+    assert!(matches!(drops, (1, 0, _, 1)), "{drops:?}");
     assert_eq!(found(Lie::Doubles), (0, 1, 0, 0));
-    // Of A, B, C, D as A, C, B, D only A has its place.
-    assert!(matches!(found(Lie::Swaps), (0, 0, 3.., 0)));
+    // Of A, B, C, D as A, C, B, D only A has its place. C and D are excused in the same way; that B is before itself
+    // is not.
+    let swaps = found(Lie::Swaps);
+    assert!(matches!(swaps, (0, 0, 1.., 0)), "{swaps:?}");
 }
 
 /// Broadcasts that are refused are in no rate and in no latency, also of each second.
