@@ -10,8 +10,8 @@ use std::{
 
 /// Duration of a look. The kernel counts the time without work in ticks of 10 ms.
 const LOOK: Duration = Duration::from_millis(60);
-/// A CPU counts as idle if it had no work for this share of a look: five sixths of it always suffice, two
-/// thirds never do. The share that a thread of the lowest priority gets would be no measure: where the kernel
+/// A CPU counts as idle if it had no work for this share of a look: five sixths of it always suffice, and
+/// two thirds never do. The share that a thread of the lowest priority gets would be no measure: where the kernel
 /// has a group of threads for each session (`sched_autogroup_enabled`), a priority counts only within its group.
 const FREE: f64 = 0.7;
 

@@ -140,7 +140,9 @@ fn beside_unusual(slices: &BTreeMap<usize, Neighbours>) -> usize {
 }
 
 /// Marks contenders after which slices of others were unusual more often than after others, by Fisher's exact test.
-/// Their orders are balanced, so a contender that is unusual by itself is so after each of them.
+/// Their orders are balanced, so a contender that is unusual by itself is so after each of them. It must be so without
+/// each single one of the others, too: one that is expensive only right after this contender would be rid of its
+/// expensive slices. So there are no suspects among two.
 fn suspects(lives: &[Vec<Ran>], contenders: usize) -> Vec<bool> {
     let mut followed = vec![vec![(0, 0); contenders]; contenders];
     for pair in lives.iter().flat_map(|slices| slices.windows(2)) {
@@ -148,16 +150,19 @@ fn suspects(lives: &[Vec<Ran>], contenders: usize) -> Vec<bool> {
         *unusual += usize::from(pair[1].is_unusual);
         *all += 1;
     }
+    // Of the slices of others than `who`, but one.
+    let seen = |(who, without): (usize, usize), is_after: bool| {
+        let rows = followed.iter().enumerate().filter(|(before, _)| (*before == who) == is_after);
+        let cells = rows.flat_map(|(_, row)| row.iter().enumerate());
+        let others = cells.filter(|(of, _)| ![who, without].contains(of));
+        others.fold((0, 0), |sum, (_, one)| (sum.0 + one.0, sum.1 + one.1))
+    };
     let is_suspect = |who: usize| {
-        // Of the slices of others.
-        let after = |is_own: bool| {
-            let rows =
-                followed.iter().enumerate().filter(move |(before, _)| (*before == who) == is_own);
-            let cells = rows.flat_map(|(_, row)| row.iter().enumerate());
-            let others = cells.filter(|(of, _)| *of != who);
-            others.fold((0, 0), |sum, (_, one)| (sum.0 + one.0, sum.1 + one.1))
+        let seems = |but: usize| {
+            fisher_exact(seen((who, but), true), seen((who, but), false))
+                .is_some_and(|p| p < SUSPECT)
         };
-        fisher_exact(after(true), after(false)).is_some_and(|p| p < SUSPECT)
+        (0..contenders).filter(|other| *other != who).all(seems)
     };
     (0..contenders).map(is_suspect).collect()
 }

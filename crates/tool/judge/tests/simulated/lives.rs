@@ -25,6 +25,8 @@ pub struct Duel {
     pub drags: bool,
     /// A contender that disturbs the one after it in every tenth block, at no cost for itself.
     pub litters: Option<&'static str>,
+    /// A contender whose cost is higher by a half in each slice right after one of the other in its block.
+    pub after: Option<(&'static str, &'static str)>,
     /// A contender that varies ten times as much from life to life as the others.
     pub wild: Option<&'static str>,
 }
@@ -39,6 +41,7 @@ pub const DUEL: Duel = Duel {
     own: None,
     drags: false,
     litters: None,
+    after: None,
     wild: None,
 };
 
@@ -120,6 +123,15 @@ pub fn duels(contenders: &[Truth], duel: Duel, seed: u64) -> Vec<Round> {
                         let factor = if is_disturbed { HALF_MORE } else { 1.0 };
                         let has_own =
                             Some(truth.name) == duel.own && is_own(who as u32, first + block);
+                        let comes_after = |(own, before): (&str, &str)| {
+                            let names = contenders.iter().map(|truth| truth.name);
+                            let places = positions((first, block), contenders.len() as u32);
+                            let mut placed = names.zip(places);
+                            own == truth.name
+                                && placed
+                                    .any(|(name, place)| name == before && place + 1 == position)
+                        };
+                        let has_own = has_own || duel.after.is_some_and(comes_after);
                         let mode = if has_own { HALF_MORE } else { 1.0 };
                         let cost_ns = truth.cost_ns * own * state * noise * factor * mode;
                         let slice = slice(block, position, cost_ns);
