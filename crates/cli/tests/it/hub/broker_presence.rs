@@ -180,15 +180,8 @@ fn only_hubs_with_presence_use_keys_and_rights_for_it() {
     let mut client = broker.client();
     assert_eq!(client.say("DBSIZE").trim(), ":0");
     assert!(!client.say("PUBSUB CHANNELS").contains("presence"));
-    // A user with the rights of the documentation.
-    let user = "ACL SETUSER hub on >secret resetchannels &regatta:* ~regatta:* -@all +hello +subscribe +publish \
-                +set +pexpire +mget +hset +hdel +hget +hgetall";
-    assert!(client.say(user).contains("OK"));
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("password");
-    std::fs::write(&file, "secret").unwrap();
-    let options =
-        ["--presence", "--broker-user", "hub", "--broker-password-file", file.to_str().unwrap()];
+    let (_folder, file) = user_of_documentation(&broker);
+    let options = ["--presence", "--broker-user", "hub", "--broker-password-file", &file];
     let hubs: Vec<_> = (0..2).map(|_| joined("percore", &broker, &options)).collect();
     let mut bob = join(&hubs[0].0, "bob");
     assert_eq!(notice(&mut bob).2, 1);
@@ -206,17 +199,24 @@ fn only_hubs_with_presence_use_keys_and_rights_for_it() {
     assert_eq!(metric(hubs[1].1, "regatta_hub_broker_up"), 1, "messages are not concerned");
 }
 
+/// Makes a user with the rights of the documentation. Returns the file with its password, and the folder of that.
+fn user_of_documentation(broker: &Node) -> (tempfile::TempDir, String) {
+    let user = "ACL SETUSER hub on >secret resetchannels &regatta:* ~regatta:* -@all +hello +subscribe +publish \
+                +set +pexpire +mget +hset +hdel +hget +hgetall";
+    assert!(broker.client().say(user).contains("OK"));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("password");
+    std::fs::write(&file, "secret").unwrap();
+    let file = file.to_str().unwrap().to_owned();
+    (folder, file)
+}
+
 #[test]
 fn what_the_broker_refuses_concerns_one_room_and_backends_do_not_wait() {
     let broker = Node::start(&[]);
     let mut client = broker.client();
-    let user = "ACL SETUSER hub on >secret resetchannels &regatta:* ~regatta:* -@all +hello +subscribe +publish \
-                +set +pexpire +mget +hset +hdel +hget +hgetall";
-    assert!(client.say(user).contains("OK"));
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("password");
-    std::fs::write(&file, "secret").unwrap();
-    let more = ["--broker-user", "hub", "--broker-password-file", file.to_str().unwrap()];
+    let (_folder, file) = user_of_documentation(&broker);
+    let more = ["--broker-user", "hub", "--broker-password-file", &file];
     let (_one_folder, one, operators) = with_api_and(&broker, &more);
     let (_other_folder, other, _) = with_api_and(&broker, &more);
     let _ann = join(&one, "ann");

@@ -90,7 +90,7 @@ fn each_lie_about_one_delivery_shows_in_its_column() {
         (missing, twice, out_of_order, unaccounted)
     };
     // What follows a delivery that is left out comes too early; or, if it is the first of its copies, that of all others
-    // comes too late. It is excused while the result of what is left out is still to come: that may be a refusal.
+    // comes too late. That is excused until a result says whether the missing broadcast was published.
     let drops = found(Lie::Drops);
     assert!(matches!(drops, (1, 0, _, 1)), "{drops:?}");
     assert_eq!(found(Lie::Doubles), (0, 1, 0, 0));

@@ -6,10 +6,11 @@
 //! depends on the slices of others, which were frozen while it ran. So a contender cannot be rid of a slice
 //! of its own, and what only one of them shows is never left out.
 //!
-//! A contender after which slices of others are unusual more often than after anybody else, e.g. because it leaves
-//! work to somebody, is a *suspect*. If one of a pair is a suspect, what is left out is each slice right after one of
-//! the suspect, and that of the suspect right after an unusual one of the other. So the suspect cannot be rid of
-//! slices, what it does to the other counts on neither side, and what the machine does counts on both.
+//! A contender is a *suspect* if the slices of several others are unusual more often right after it than elsewhere,
+//! e.g. because another process works for it then. If one of a pair is a suspect, two kinds of slices are left out:
+//! all that ran right after the suspect, and those of the suspect that ran right after an unusual one of the other. So
+//! a suspect cannot be rid of slices, what it does to the other counts on neither side, and what the machine does
+//! counts on both.
 
 use super::{
     field::{Block, Field, Life},

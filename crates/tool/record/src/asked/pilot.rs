@@ -15,7 +15,7 @@ pub struct PilotRate {
     /// Why it has no rate. Absent: it has one, or an earlier regatta did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
-    /// Requests per second in the window after that, if they differ by more than 10% and what is left to chance.
+    /// Requests per second in the window after that, if they differ by more than 10% and the spread that chance explains.
     /// Absent: they do not, or an earlier regatta did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_rate_per_s: Option<f64>,

@@ -50,7 +50,7 @@ impl Wish {
             if rejects {
                 return Err(Failure::UNRECOVERABLE);
             }
-            // It must load its state in another way, so what is left of the messages is of no use.
+            // It must load its state in another way, so the messages after the gap are of no use.
             (follower, start) = Follower::begin(history, None, now);
         } else {
             result.recovered = was_recovering;

@@ -474,7 +474,7 @@ fn a_new_member_that_reads_slowly_gets_its_list_whatever_the_policy() {
         world.passes(3_000);
         world.texts();
         let payload = format!("\"{}\"", "x".repeat(20_000));
-        // At any time of the 100 ms between two looks at who has come.
+        // At different moments of the 100 ms between two looks at new members.
         for _ in 0..5 {
             world.passes(20);
             let late = world.joins("/ws?name=late");

@@ -5,10 +5,10 @@ use regatta_judge::Settler;
 use regatta_record::{Outcome, Round, WarmUpClass};
 use std::time::Duration;
 
-/// The rates of warm-up and window are equal if they differ by no more than this, as a fraction, and what is left to
-/// chance.
+/// The rates of warm-up and window are equal if they differ by no more than this fraction and the spread that chance
+/// explains.
 const EQUAL: f64 = 0.10;
-/// So many standard deviations of the rate in as many slices of the warm-up as the window has are left to chance.
+/// So many standard deviations of the rate in as many slices of the warm-up as the window has are explained by chance.
 const DEVIATIONS: f64 = 3.0;
 /// Length of a slice of the warm-up, in seconds.
 const SLICE_S: f64 = 0.1;

@@ -31,7 +31,7 @@ pub(super) struct Question {
     pub ticket: Ticket,
     pub wanted: Wanted,
     pub asker: Asker,
-    /// How often the broker was asked since it has come.
+    /// How often the broker was asked since this question was put.
     rounds: usize,
 }
 

@@ -450,7 +450,7 @@ impl Keeper {
         self.holes += 1;
     }
 
-    /// The broker has said which reign it is. All messages before its answer have come.
+    /// The broker has named the reign. All messages before its answer have been received.
     fn reigns(&mut self, reign: &str, turn: &mut Turn<'_>) {
         let has_ended = reign != self.reign;
         reign.clone_into(&mut self.reign);

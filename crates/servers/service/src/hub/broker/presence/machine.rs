@@ -33,7 +33,7 @@ const MOST_READS: usize = 16;
 const READ_BYTES: usize = 4 << 20;
 /// Maximum number of questions of backends that wait.
 const MOST_ASKERS: usize = 10_000;
-/// How many rooms whose time has come are looked at in a tick.
+/// Maximum number of rooms with a deadline in the past that are handled in a tick.
 const MOST_DUE: usize = 1_000;
 
 /// A planted mistake.
@@ -102,7 +102,7 @@ pub(super) enum Own {
 pub(super) struct Peer {
     /// Its newest life.
     pub life: u64,
-    /// The number of its newest note, if one has come.
+    /// The number of its newest note; `None` before the first one.
     pub number: Option<u64>,
     /// It is known to live.
     pub lives: bool,
