@@ -8,7 +8,7 @@ use crate::{
     },
 };
 use regatta_race::{Contender, RoleCpus, Store, built_in, peers_folder};
-use regatta_record::{LoadResult, Summary};
+use regatta_record::{Estimate, LoadResult, Summary};
 use regatta_testkit::{
     child::{in_own_process, run_within},
     skip,
@@ -24,8 +24,11 @@ const HASH: &[&str] = &["tomcat", "jetty", "node"];
 const LIMIT: Duration = Duration::from_secs(3600);
 /// Number of long runs of each contender, each after one of the baseline.
 const PAIRS: usize = 2;
-/// Maximum relative difference between a ratio and that of the long runs.
+/// Maximum relative difference between a ratio and that of the long runs, unless the interval of the race contains the
+/// latter: then lives differ, and the race says so.
 const WITHIN: f64 = 0.08;
+/// Highest ratio of the ends of such an interval. A wider one would say nothing.
+const WIDEST: f64 = 1.4;
 /// Maximum extra warm-up per round of a contender with a flat cost, due to the observation.
 const FLAT_NEEDS: Duration = Duration::from_millis(200);
 /// Shortest warm-up without observation: the rate is steady after at least three slices of 100 ms.
@@ -90,11 +93,26 @@ fn of_long_runs(turn: &Turn, workload: &str, load: &str, names: &[&str]) {
             shown(raced),
             settling.unwrap_or_default()
         );
-        if off.is_none_or(|off| off.abs() > WITHIN) {
+        if !raced.ratio_to_baseline.is_some_and(|ratio| agrees(&ratio, long)) {
             wrong.push(name.clone());
         }
     }
-    assert!(wrong.is_empty(), "more than {WITHIN} from long runs: {wrong:?}");
+    assert!(wrong.is_empty(), "other ratios than those of long runs: {wrong:?}");
+}
+
+/// Whether the ratio of a race agrees with that of long runs.
+fn agrees(raced: &Estimate, long: f64) -> bool {
+    let contains = (raced.low..=raced.high).contains(&long) && raced.high / raced.low <= WIDEST;
+    contains || (raced.mean / long - 1.0).abs() <= WITHIN
+}
+
+#[test]
+fn an_interval_agrees_if_it_contains_the_ratio_or_is_near_it() {
+    let interval = |low, mean, high| Estimate { mean, low, high };
+    assert!(agrees(&interval(2.19, 2.53, 2.92), 2.29));
+    assert!(agrees(&interval(1.39, 1.42, 1.46), 1.53));
+    assert!(!agrees(&interval(1.39, 1.42, 1.46), 1.56));
+    assert!(!agrees(&interval(0.1, 2.53, 9.0), 2.29));
 }
 
 fn race(turn: &Turn, folder: &Path, workload: &str, load: &str, peers: &[&Contender]) -> Summary {
