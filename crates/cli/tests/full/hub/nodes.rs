@@ -7,7 +7,7 @@
 
 use crate::support::{
     hubs::{HubCluster, Hubs, Outcome, Shape},
-    shard::{client::Client, sentinel::Park},
+    shard::sentinel::Park,
 };
 use regatta_testkit::machine;
 use std::{thread, time::Duration};
@@ -37,20 +37,19 @@ fn stopped(hubs: &mut Hubs) {
 }
 
 fn killed_for_good(hubs: &mut Hubs<Park>) {
-    hubs.broker.one.kill();
+    hubs.broker.fail_over();
     hubs.see_the_failover();
     hubs.deliver(100 * SHAPE.members);
 }
 
 fn replaced(hubs: &mut Hubs<Park>) {
-    let reply = Client::connect(hubs.broker.sentinels[0].addr()).say("SENTINEL FAILOVER one");
-    assert_eq!(reply, "+OK\r\n");
+    hubs.broker.replace();
     hubs.see_the_failover();
     hubs.deliver(100 * SHAPE.members);
 }
 
 fn killed_in_cluster(hubs: &mut Hubs<HubCluster>) {
-    hubs.broker.master().kill();
+    hubs.broker.kill_master();
     hubs.see_the_failover();
     hubs.deliver(100 * SHAPE.members);
 }

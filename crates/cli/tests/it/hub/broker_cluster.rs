@@ -46,7 +46,7 @@ fn talk_while(
 #[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
 fn a_master_that_is_killed_is_left_and_not_used_when_it_returns() {
     let mut cluster = HubCluster::start();
-    let _hubs = talk_while(&mut cluster, |cluster| cluster.master().kill());
+    let _hubs = talk_while(&mut cluster, HubCluster::kill_master);
     cluster.master().revive();
     let mut old = cluster.master().client();
     until("it is a replica", || old.say("ROLE").contains("slave"));
@@ -58,7 +58,7 @@ fn a_master_that_is_killed_is_left_and_not_used_when_it_returns() {
 fn a_master_that_does_not_answer_is_left_also_while_it_does_again() {
     let mut cluster = HubCluster::start();
     let _hubs = talk_while(&mut cluster, |cluster| {
-        cluster.master().signal("STOP");
+        cluster.stop_master();
         until("all hubs are there", || hubs_at_node(cluster.replica()) == 2);
         // It passes on to its replica what it had not passed on yet.
         cluster.master().signal("CONT");
@@ -114,7 +114,7 @@ fn members_recover_at_another_hub_until_the_master_fails() {
     assert!(keys.len() > 1 && keys.iter().all(|key| key.starts_with(TAG)), "{keys:?}");
     let before = speaker.epoch.clone();
     // Its replica may lack messages.
-    cluster.master().kill();
+    cluster.kill_master();
     until("all hubs are there", || hubs_at_node(cluster.replica()) == 2);
     speaker.misses();
     assert_ne!(speaker.epoch, before);

@@ -7,8 +7,9 @@ use crate::support::{
         cluster::{Cluster, migrate, replicate},
         nodes::Node,
         on_shard_models, proxy_to,
+        sentinel::FAILOVER,
     },
-    until,
+    until, until_within,
 };
 use std::{
     process::Command,
@@ -162,8 +163,9 @@ fn a_failover_is_followed(model: &str) {
     assert_eq!(direct.say("READONLY"), "+OK\r\n");
     until("it is replicated", || direct.say("GET a") == "$1\r\n1\r\n");
     cluster.masters[master].kill();
+    cluster.notice(master);
     for client in &mut clients {
-        until("the replica has taken over", || {
+        until_within(FAILOVER, "the replica has taken over", || {
             let reply = client.say("GET a");
             let is_error = reply.starts_with("-SHARDDOWN") || reply.starts_with("-CLUSTERDOWN");
             assert!(is_error || reply == "$1\r\n1\r\n", "{reply}");

@@ -1,8 +1,13 @@
 //! A real Redis Cluster.
 
-use super::{client::Client, nodes::Node};
-use crate::support::until;
+use super::{client::Client, nodes::Node, sentinel::FAILOVER};
+use crate::support::{until, until_within};
 use regatta_testkit::port;
+
+/// After so many milliseconds without an answer a node counts as failed, while nodes meet and while a test wants a
+/// failover, and otherwise. On a busy machine a node that works may get no CPU for as long as the first.
+const EAGER: &str = "1500";
+const CALM: &str = "60000";
 
 /// Masters with equal ranges of slots, and further nodes.
 pub struct Cluster {
@@ -19,7 +24,7 @@ impl Cluster {
             let bus = bus.to_string();
             // A master that loses its last slot would become a replica.
             let stays = ["--cluster-allow-replica-migration", "no"];
-            let options = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1500"];
+            let options = ["--cluster-enabled", "yes", "--cluster-node-timeout", EAGER];
             Node::start(&[&options[..], &stays, &["--cluster-port", &bus]].concat())
         };
         let mut nodes: Vec<Node> = buses.iter().map(node).collect();
@@ -43,8 +48,28 @@ impl Cluster {
                 info.contains("cluster_state:ok") && info.contains(&count)
             });
         }
+        set_timeout(&nodes, CALM);
         let others = nodes.split_off(masters);
         Cluster { masters: nodes, others }
+    }
+
+    /// Lets the other nodes notice soon that the master at this place does not answer, so that its replica takes over.
+    pub fn notice(&self, place: usize) {
+        set_timeout(self.all_but(place), EAGER);
+    }
+
+    /// The same. Returns when its replica, the first node without slots, has taken over.
+    pub fn fail_over(&self, place: usize) {
+        self.notice(place);
+        until_within(FAILOVER, "the replica has taken over", || {
+            self.others[0].client().say("ROLE").contains("master")
+        });
+        set_timeout(self.all_but(place), CALM);
+    }
+
+    fn all_but(&self, place: usize) -> impl Iterator<Item = &Node> {
+        let masters = self.masters.iter().enumerate().filter(move |(at, _)| *at != place);
+        masters.map(|(_, node)| node).chain(&self.others)
     }
 
     /// The master of the slot of a key, by the ranges at the start.
@@ -55,6 +80,13 @@ impl Cluster {
     /// Its place in `masters`.
     pub fn place(&self, key: &str) -> usize {
         usize::from(slot(&mut self.masters[0].client(), key)) * self.masters.len() / 16_384
+    }
+}
+
+fn set_timeout<'a>(nodes: impl IntoIterator<Item = &'a Node>, millis: &str) {
+    for node in nodes {
+        let line = format!("CONFIG SET cluster-node-timeout {millis}");
+        assert_eq!(node.client().say(&line), "+OK\r\n");
     }
 }
 

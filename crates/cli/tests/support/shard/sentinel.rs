@@ -4,14 +4,23 @@ use super::{
     client::Client,
     nodes::{Node, REDIS},
 };
-use crate::support::until;
+use crate::support::{until, until_within};
 use regatta_testkit::port;
 use std::{
     fs,
     net::{Ipv4Addr, SocketAddr},
     process::{Child, Command, Stdio},
+    time::{Duration, Instant},
 };
 use tempfile::TempDir;
+
+/// After so many milliseconds without an answer a server counts as down, while a test wants a failover and otherwise.
+/// Sentinels that get no CPU for as long see no answer of a server that works, and fail over again.
+const EAGER: u32 = 500;
+const CALM: u32 = 600_000;
+
+/// How long a failover may take. Sentinels that get no CPU for two seconds do nothing for the next thirty.
+pub const FAILOVER: Duration = Duration::from_secs(90);
 
 /// A Sentinel, killed and reaped when dropped.
 pub struct Sentinel {
@@ -21,7 +30,7 @@ pub struct Sentinel {
 }
 
 impl Sentinel {
-    /// Starts a Sentinel for masters with these names. Two must agree that one is down, after half a second.
+    /// Starts a Sentinel for masters with these names. Two must agree that one is down.
     fn start(masters: &[(&str, &Node)]) -> Sentinel {
         let port = port::free();
         let sentinel = Sentinel::start_with(masters, port, &format!("port {port}\n"));
@@ -48,7 +57,7 @@ impl Sentinel {
         for (name, node) in masters {
             let (ip, port) = (node.addr().ip(), node.addr().port());
             text.push_str(&format!(
-                "sentinel monitor {name} {ip} {port} 2\nsentinel down-after-milliseconds {name} 500\n\
+                "sentinel monitor {name} {ip} {port} 2\nsentinel down-after-milliseconds {name} {CALM}\n\
                  sentinel failover-timeout {name} 3000\n"
             ));
         }
@@ -130,8 +139,46 @@ impl Park {
         all.join(",")
     }
 
+    /// Kills the master `one`, like a crash. Returns when a majority of the Sentinels has made the replica the master.
+    pub fn fail_over(&mut self) -> Instant {
+        self.one.kill();
+        self.count_as_down_after(EAGER);
+        let switched = self.see_failover();
+        self.count_as_down_after(CALM);
+        switched
+    }
+
+    /// The same at the request of an operator, while the old master still answers.
+    pub fn replace(&self) -> Instant {
+        let reply = Client::connect(self.sentinels[0].addr()).say("SENTINEL FAILOVER one");
+        assert_eq!(reply, "+OK\r\n");
+        self.see_failover()
+    }
+
+    fn see_failover(&self) -> Instant {
+        until_within(FAILOVER, "a majority knows the new master", || self.know(&self.replica) >= 2);
+        Instant::now()
+    }
+
+    fn count_as_down_after(&self, millis: u32) {
+        for sentinel in &self.sentinels {
+            let set = format!("SENTINEL SET one down-after-milliseconds {millis}");
+            assert_eq!(Client::connect(sentinel.addr()).say(&set), "+OK\r\n");
+        }
+    }
+
+    /// Waits until the old master, which runs again, has become a replica.
+    pub fn see_old_master_demoted(&self) {
+        until_within(FAILOVER, "the old master is a replica", || {
+            let mut client = self.one.client();
+            // A Sentinel that makes it one closes its connections.
+            let role = client.try_send(&["ROLE"]).and_then(|()| client.try_next());
+            role.ok().flatten().is_some_and(|role| role.windows(5).any(|word| word == b"slave"))
+        });
+    }
+
     /// How many Sentinels know this server as the master `one`.
-    pub fn know(&self, node: &Node) -> usize {
+    fn know(&self, node: &Node) -> usize {
         let port = node.addr().port();
         self.sentinels.iter().filter(|sentinel| sentinel.master("one") == port).count()
     }

@@ -44,7 +44,7 @@ const STEADY: Duration = Duration::from_secs(10);
 const MOST_PENDING: usize = 48 << 10;
 /// The same while presence has something to send. It leaves some room for the histories.
 const MOST_SHARED: usize = MOST_PENDING / 2;
-/// How soon it is checked whether the output is written.
+/// How soon it is checked whether the output is written, and others learn that it is up.
 const SOON: Duration = Duration::from_millis(1);
 
 type Turn<'a> = UplinkTurn<'a, Broadcast>;
@@ -71,6 +71,9 @@ pub(super) struct Link {
     messages_first: bool,
     /// Since when it is up.
     up_at: Instant,
+    /// When others learn that it is up, if they have not. This is in a later turn, when the gap is on its way to all cores:
+    /// a client that comes because the hub is ready gets no gap for the time before.
+    reports_at: Option<Instant>,
     /// The addresses that are tried.
     attempt: Attempt,
     moves: Moves,
@@ -134,6 +137,7 @@ impl Link {
             presence,
             messages_first: false,
             up_at: Instant::now(),
+            reports_at: None,
             attempt: Attempt::default(),
             moves: Moves::default(),
             newest: Newest::default(),
@@ -160,7 +164,7 @@ impl Link {
         while let Some(waiting) = self.queue.take() {
             self.done(waiting.ticket, RemoteOutcome::NotSent, turn);
         }
-        (self.window, self.flushes_at) = (Window::default(), None);
+        (self.window, self.flushes_at, self.reports_at) = (Window::default(), None, None);
         self.keeper.lose(turn);
         if let Some(presence) = &mut self.presence {
             presence.lose(turn);
@@ -229,7 +233,7 @@ impl Link {
     fn is_up(&mut self, turn: &mut Turn<'_>) {
         self.state = State::Up(turn.now.instant + BEAT);
         self.up_at = turn.now.instant;
-        self.broker.health.up();
+        self.reports_at = Some(turn.now.instant + SOON);
         self.shown.clear();
         self.log("connected");
         // Members that are there have missed what was published meanwhile, unless their room has a history.
@@ -631,7 +635,8 @@ impl Link {
             | State::Proving(at) => Some(at),
             State::Up(beats_at) => {
                 let due = self.sent.due().into_iter().chain(self.queue.due());
-                due.chain(self.flushes_at).chain(self.moves.due()).chain([beats_at]).min()
+                let due = due.chain(self.flushes_at).chain(self.moves.due());
+                due.chain(self.reports_at).chain([beats_at]).min()
             }
         }
     }
@@ -654,6 +659,9 @@ impl Link {
                 self.lose(&format!("a message did not come back within {seconds} s"), turn);
             }
             State::Up(beats_at) => {
+                if self.reports_at.take_if(|at| *at <= now).is_some() {
+                    self.broker.health.up();
+                }
                 self.push_due_gap(turn);
                 while let Some((ticket, is_confirmed)) = self.sent.take_late(now) {
                     self.done(ticket, outcome(is_confirmed), turn);

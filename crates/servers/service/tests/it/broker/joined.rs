@@ -1,6 +1,7 @@
 //! When members of a hub begin in the history of their room, and what they get then.
 
 use super::one_hub::{World, keeping};
+use regatta_service::hub::Settings;
 use serde_json::Value;
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -17,6 +18,29 @@ fn kinds(texts: &[String]) -> Vec<String> {
 
 fn read(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
+}
+
+/// The gap reaches other cores when the turn is over. A client that came there at once, because the hub is ready, would
+/// get it.
+#[test]
+fn a_hub_is_ready_in_a_later_turn_than_that_of_the_gap_for_the_time_before() {
+    let mut world = World::with("ready", false, Settings::default());
+    let is_ready = |world: &World| world.broker.health.readiness(world.now.instant).is_ok();
+    let passes_until_gap = |world: &mut World| {
+        let turns = (0..3000).take_while(|_| {
+            assert!(!is_ready(world));
+            world.passes(1);
+            world.gaps() == 0
+        });
+        assert!(turns.count() < 3000, "a gap");
+        assert!(!is_ready(world), "the turn of the gap");
+    };
+    passes_until_gap(&mut world);
+    // It is lost before it is reported.
+    world.cuts();
+    passes_until_gap(&mut world);
+    world.passes(1);
+    assert!(is_ready(&world));
 }
 
 #[test]

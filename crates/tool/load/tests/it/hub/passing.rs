@@ -7,7 +7,7 @@ use crate::{
         adapters::{ALL, Named, through},
         count,
         own::{Own, run_dialect},
-        server::{Fault, serve},
+        server::{Fault, serve, serve_passing},
     },
 };
 use regatta_load::{Arrivals, Drive, Error, Plan, Until, WarmUp};
@@ -103,7 +103,7 @@ fn finds_lost(fault: Fault) {
 }
 
 fn found(fault: Fault, seconds: u64) -> Exchange {
-    let server = serve(Own, fault, MEMBERS);
+    let server = serve_passing(Own, fault, MEMBERS);
     let timeout = Duration::from_secs(2);
     let tally = run(&Plan { timeout, ..passing(server.address, seconds) }).unwrap();
     assert!(tally.passed > 0, "{fault:?}");

@@ -66,10 +66,10 @@ pub enum Fault {
     Misreported(u64),
     /// One member also gets a message that no member has sent.
     Invented(u64),
-    /// The member that joined last does not get it, nor any later multiple of it. A single one may have
-    /// been sent before that member joined, and then it is no error.
+    /// The member that joined last, after those that broadcast, does not get it, nor any later multiple of it. A single
+    /// one may have been sent before that member joined, and then it is no error.
     LostToNewcomer(u64),
-    /// The member that joined last gets it twice, and any later multiple of it.
+    /// The same member gets it twice, and any later multiple of it.
     DoubledToNewcomer(u64),
     /// From this broadcast on, results count half of the members.
     CountsHalf(u64),
@@ -164,11 +164,16 @@ struct Hub<P> {
     /// one.
     complete: usize,
     joined: Condvar,
+    /// Number of members that must have left before broadcasts are counted, so that no fault comes before the load has
+    /// seen members come and go.
+    must_leave: usize,
     members: Mutex<Vec<Member>>,
     /// Number of members that have ever joined.
     ever: AtomicUsize,
     /// Number of connections that the load has closed.
     ended: AtomicUsize,
+    /// Number of those whose Close frame has got its answer.
+    left: AtomicUsize,
     broadcasts: AtomicU64,
     /// With [`Fault::Reordered`] and [`Fault::Swapped`]: the delayed message, its sender, and the member
     /// that waits for it.
@@ -193,18 +198,16 @@ pub fn serve_at<P: Protocol>(
     fault: Fault,
     members: usize,
 ) -> Vec<Server> {
-    let complete = if fault == Fault::None { 0 } else { members };
-    let hub = Hub {
-        protocol,
-        fault,
-        complete,
-        joined: Condvar::new(),
-        members: Mutex::default(),
-        ever: AtomicUsize::new(0),
-        ended: AtomicUsize::new(0),
-        broadcasts: AtomicU64::new(0),
-        kept: Mutex::default(),
-    };
+    serve_hub(nodes, Hub::new(protocol, fault, members))
+}
+
+/// Like [`serve`], for a load whose members come and go: broadcasts count for a fault only after one has left.
+pub fn serve_passing<P: Protocol>(protocol: P, fault: Fault, members: usize) -> Server {
+    let hub = Hub { must_leave: 1, ..Hub::new(protocol, fault, members) };
+    serve_hub(1, hub).remove(0)
+}
+
+fn serve_hub<P: Protocol>(nodes: usize, hub: Hub<P>) -> Vec<Server> {
     let hub = Arc::new(hub);
     let node = |node: usize| {
         let (listener, hub) = (TcpListener::bind("127.0.0.1:0").unwrap(), hub.clone());
@@ -221,6 +224,28 @@ fn is_multiple(number: u64, n: u64) -> bool {
 }
 
 impl<P: Protocol> Hub<P> {
+    fn new(protocol: P, fault: Fault, members: usize) -> Hub<P> {
+        Hub {
+            protocol,
+            fault,
+            complete: if fault == Fault::None { 0 } else { members },
+            joined: Condvar::new(),
+            must_leave: 0,
+            members: Mutex::default(),
+            ever: AtomicUsize::new(0),
+            ended: AtomicUsize::new(0),
+            left: AtomicUsize::new(0),
+            broadcasts: AtomicU64::new(0),
+            kept: Mutex::default(),
+        }
+    }
+
+    /// The number of a broadcast that comes now. It is 0, which no fault has, until enough members have left.
+    fn number(&self) -> u64 {
+        let is_early = self.left.load(SeqCst) < self.must_leave;
+        if is_early { 0 } else { self.broadcasts.fetch_add(1, SeqCst) }
+    }
+
     /// The frame of a gap.
     fn gap(&self) -> Vec<u8> {
         self.protocol.frames(&self.protocol.gap().expect("the protocol has gaps"))
@@ -277,6 +302,16 @@ impl<P: Protocol> Hub<P> {
         }
     }
 
+    /// The member that the faults of newcomers affect, if there is one.
+    fn newcomer(&self, members: &[Member]) -> Option<usize> {
+        let mut numbers = members.iter().map(|(member, _)| *member);
+        match self.fault {
+            Fault::Deaf(_) | Fault::Cut(..) => numbers.max(),
+            // Not one of the first, which broadcast: without its own copy, the result of the sender would be the error.
+            _ => numbers.next_back().filter(|member| *member >= self.complete),
+        }
+    }
+
     /// Whether a broadcast of `sender` is kept back from `member`.
     fn keeps_back(&self, member: usize, sender: usize) -> bool {
         let kept = self.kept.lock().unwrap();
@@ -288,7 +323,7 @@ impl<P: Protocol> Hub<P> {
         let members = self.members.lock().unwrap();
         let mut members =
             self.joined.wait_while(members, |_| self.ever.load(SeqCst) < self.complete).unwrap();
-        let (fault, number) = (self.fault, self.broadcasts.fetch_add(1, SeqCst));
+        let (fault, number) = (self.fault, self.number());
         let copy = self.protocol.frames(&self.protocol.copy(digits));
         let write = |stream: &Mutex<TcpStream>, bytes: &[u8]| {
             // A member that has left is ignored.
@@ -314,9 +349,7 @@ impl<P: Protocol> Hub<P> {
         // Not the sender: otherwise its result would be the error.
         let victim = members.iter().map(|(member, _)| *member).find(|member| *member != sender);
         let last = members.iter().max_by_key(|(member, _)| *member).cloned();
-        let is_last = matches!(fault, Fault::Deaf(_) | Fault::Cut(..));
-        let newcomer = if is_last { last.as_ref() } else { members.last() };
-        let newcomer = newcomer.map(|(member, _)| *member);
+        let newcomer = self.newcomer(&members);
         for (member, stream) in members.iter() {
             let is_newcomer = Some(*member) == newcomer;
             let is_victim = Some(*member) == victim;
@@ -390,6 +423,7 @@ impl<P: Protocol> Hub<P> {
             // Sends the answer to the Close frame; nothing else follows.
             _ => socket.flush().map_err(io::Error::other),
         };
+        self.left.fetch_add(1, SeqCst);
     }
 
     fn leaves(&self, number: usize) {
