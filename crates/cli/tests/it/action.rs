@@ -8,9 +8,9 @@ use std::{fs, process::Command};
 fn a_planted_regression_fails_and_replaces_the_comment() {
     let server =
         format!("{} serve double --listen 127.0.0.1:{{port}}", env!("CARGO_BIN_EXE_regatta"));
-    let slower = format!("{server} --model epoll --burn 300us");
+    let slower = format!("{server} --model epoll --burn 1ms");
     // At a rate, the load leaves CPU to other tests.
-    let options = format!("{SHORT} --rate 1k/s -c 8");
+    let options = format!("{SHORT} --rate 400/s -c 8");
     let inputs = [
         ("base", server.as_str()),
         ("head", slower.as_str()),

@@ -63,7 +63,7 @@ impl Place {
     }
 
     fn command(&self, on: &str, more: &[&str]) -> Command {
-        self.of(&["load", &format!("line://{}", self.server.addr), "--on", on], more)
+        self.of(&["load", &self.url(), "--on", on], more)
     }
 
     /// A command of the program with these arguments.
@@ -94,12 +94,17 @@ impl Place {
         ["agent", "load-process"].iter().all(|argument| self.with(argument).is_empty())
     }
 
-    /// Starts a load of half a minute on two agents, and waits until both have load processes.
-    fn long(&self, more: &[&str]) -> Child {
-        self.long_of(&format!("line://{}", self.server.addr), more)
+    /// Starts a load of half a minute on two agents, and waits until both have load processes. At this rate, it leaves
+    /// CPU to other tests.
+    fn long(&self) -> Child {
+        self.long_of(&self.url(), &["--rate", "500/s"])
     }
 
-    /// The same, of another server.
+    fn url(&self) -> String {
+        format!("line://{}", self.server.addr)
+    }
+
+    /// The same of any server, with these arguments, in a closed loop unless they have a rate.
     fn long_of(&self, url: &str, more: &[&str]) -> Child {
         let args = [&["-c", "20", "-d", "30s", "--warm-up", "100ms"], more].concat();
         let mut command = self.of(&["load", url, "--on", "one,two"], &args);
@@ -227,7 +232,7 @@ fn deploy_copies_the_program_to_a_machine_without_it() {
 fn a_killed_agent_voids_the_load_and_what_it_counted_is_reported() {
     let place = Place::new();
     let file = place.folder.path().join("result.json");
-    let leader = place.long(&["--json", file.to_str().unwrap()]);
+    let leader = place.long_of(&place.url(), &["--json", file.to_str().unwrap()]);
     until("replies are counted and reported", || {
         place.with("load-process").into_iter().all(|pid| system_ticks(pid) > 20)
     });
@@ -249,7 +254,7 @@ fn a_killed_agent_voids_the_load_and_what_it_counted_is_reported() {
 #[test]
 fn nothing_remains_of_a_killed_leader() {
     let place = Place::new();
-    let mut leader = place.long(&[]);
+    let mut leader = place.long();
     leader.kill().unwrap();
     leader.wait().unwrap();
     until_within(Duration::from_secs(3), "nothing remains", || place.is_empty());
@@ -258,7 +263,7 @@ fn nothing_remains_of_a_killed_leader() {
 #[test]
 fn ctrl_c_ends_the_load_on_all_agents_with_the_results_so_far() {
     let place = Place::new();
-    let leader = place.long(&[]);
+    let leader = place.long_of(&place.url(), &[]);
     // To the whole process group, as a terminal does.
     let group = Pid::from_raw(leader.id() as i32).unwrap();
     rustix::process::kill_process_group(group, Signal::INT).unwrap();
@@ -288,7 +293,7 @@ fn ctrl_c_ends_connecting() {
 #[test]
 fn a_silent_agent_is_reported_within_3_s() {
     let place = Place::new();
-    let leader = place.long(&[]);
+    let leader = place.long();
     let agent = place.with("agent").into_iter().max().unwrap();
     let began = Instant::now();
     kill_process(Pid::from_raw(agent as i32).unwrap(), Signal::STOP).unwrap();
@@ -310,7 +315,7 @@ fn a_silent_agent_is_reported_within_3_s() {
 #[test]
 fn a_paused_leader_does_not_blame_its_agents() {
     let place = Place::new();
-    let mut leader = place.long(&[]);
+    let mut leader = place.long();
     let pid = Pid::from_raw(leader.id() as i32).unwrap();
     kill_process(pid, Signal::STOP).unwrap();
     thread::sleep(Duration::from_secs(4));

@@ -25,6 +25,10 @@ pub use regatta_testkit::{
     client::{expect, expect_end},
     deadline::{DEADLINE, until, until_within},
 };
+use rustix::{
+    io::Errno,
+    process::{Pid, test_kill_process_group},
+};
 use std::{
     fs,
     io::{BufRead, BufReader},
@@ -168,12 +172,13 @@ impl Server {
     /// All processes of its process group: their IDs, and the fields of /proc/PID/stat from the third
     /// (proc_pid_stat(5)).
     pub fn processes(&self) -> Vec<(u32, Vec<String>)> {
+        let group = self.child.id().to_string();
         let of_one = |entry: fs::DirEntry| {
             let pid = entry.file_name().to_str()?.parse().ok()?;
             let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
-            let fields = stat.rsplit(')').next()?.split_whitespace();
-            let fields: Vec<String> = fields.map(String::from).collect();
-            (fields[2] == self.child.id().to_string()).then_some((pid, fields))
+            let fields = stat.rsplit(')').next()?;
+            let is_own = fields.split_whitespace().nth(2) == Some(&group);
+            is_own.then(|| (pid, fields.split_whitespace().map(String::from).collect()))
         };
         fs::read_dir("/proc").unwrap().filter_map(|entry| of_one(entry.ok()?)).collect()
     }
@@ -184,7 +189,10 @@ impl Drop for Server {
         // It may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
-        if !thread::panicking() {
+        // Most servers are one process, and then nobody is left in its group. To know more reads all of /proc.
+        let group = Pid::from_child(&self.child);
+        let is_empty = test_kill_process_group(group) == Err(Errno::SRCH);
+        if !is_empty && !thread::panicking() {
             // A zombie has exited. Its parent may reap it later.
             until("the server's processes have exited", || {
                 self.processes().iter().all(|(_, stat)| stat[0] == "Z")

@@ -6,9 +6,10 @@ use crate::support::processes::json;
 #[test]
 fn two_agents_carry_out_the_levels_of_a_search() {
     let place = Place::new();
-    let url = format!("line://{}", place.server.addr);
-    let more = ["--limit", "p50=2s", "--step", "2", "--max", "4", "--window", "200ms"];
-    let first = ["capacity", &url, "--on", "one,two", "--json", "-"];
+    let more = ["--limit", "p50=2s", "--step", "2", "--max", "4"];
+    // Short, because the levels take all the CPU that is there.
+    let more = [&more[..], &["--window", "100ms", "--warm-up", "0s"]].concat();
+    let first = ["capacity", &place.url(), "--on", "one,two", "--json", "-"];
     let output = place.of(&first, &more).output().unwrap();
     assert!(!output.stdout.is_empty(), "{}", stderr(&output));
     let found = json(&output);
@@ -39,8 +40,7 @@ fn a_search_with_too_little_for_every_agent_is_refused() {
 #[test]
 fn a_lost_agent_ends_the_search() {
     let place = Place::new();
-    let url = format!("line://{}", place.server.addr);
-    let first = ["capacity", &url, "--on", "one,gone", "--limit", "p50=2s"];
+    let first = ["capacity", &place.url(), "--on", "one,gone", "--limit", "p50=2s"];
     let output = place.of(&first, &["--step", "2"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(stderr(&output).contains("agent gone cannot be reached"), "{}", stderr(&output));

@@ -43,7 +43,7 @@ fn content_that_new_settings_permit_follows_their_acknowledgement() {
         let server = Server::of("hash", model, &["--http2"]);
         let (mut stream, mut out) = (connect(&server), write::PREFACE.to_vec());
         write::settings(&mut out, &[(4, 0)]);
-        get(1, "/hash?n=20000", &mut out);
+        get(1, "/hash?n=4000", &mut out);
         write::settings(&mut out, &[(4, 65_535)]);
         stream.write_all(&out).unwrap();
         let mut acknowledged = 0;
@@ -66,7 +66,7 @@ fn a_short_reply_does_not_wait_for_a_long_one() {
         let server = Server::of("hash", model, &["--http2"]);
         let (mut stream, mut out) = (connect(&server), write::PREFACE.to_vec());
         write::settings(&mut out, &[]);
-        get(1, "/hash?n=20000", &mut out);
+        get(1, "/hash?n=4000", &mut out);
         get(3, "/hash?n=1", &mut out);
         get(5, "/nothing", &mut out);
         stream.write_all(&out).unwrap();

@@ -138,8 +138,8 @@ fn a_member_is_served_until_its_turn(model: &str) {
     assert!(server.ended().success(), "{model}");
 }
 
-/// Broadcasts numbers, each after the result of the one before, until the speaker is closed. `counts`: the numbers of
-/// listeners in all results so far.
+/// Broadcasts numbers, each after the result of the one before, until the speaker is closed, at a pace that leaves CPU to
+/// other tests. `counts`: the numbers of listeners in all results so far.
 fn speak(speaker: &mut Socket, counts: &mut Vec<u64>) {
     loop {
         let next = counts.len() as u64;
@@ -154,6 +154,7 @@ fn speak(speaker: &mut Socket, counts: &mut Vec<u64>) {
                     let message = parsed(&text);
                     if message["type"] == "broadcastResult" && message["payload"] == next {
                         counts.push(message["listenerCount"].as_u64().unwrap());
+                        thread::sleep(Duration::from_millis(2));
                         break;
                     }
                 }

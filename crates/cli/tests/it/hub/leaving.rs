@@ -14,6 +14,7 @@ use jsonwebtoken::{EncodingKey, Header, encode};
 use regatta_testkit::deadline::until_within;
 use serde_json::{Value, json};
 use std::{
+    cell::OnceCell,
     fs,
     net::SocketAddr,
     time::{Duration, SystemTime},
@@ -32,6 +33,9 @@ const LEEWAY_S: u64 = 30;
 struct Hub {
     _files: TempDir,
     server: Server,
+    /// Its processes, which stay the same. To find them reads all of /proc, and these tests look at the sockets
+    /// hundreds of times.
+    pids: OnceCell<Vec<u32>>,
     page: SocketAddr,
 }
 
@@ -41,13 +45,17 @@ impl Hub {
         let mut options: Vec<&str> = options.iter().map(String::as_str).collect();
         options.extend(["--cores", "2", "--backlog-messages", "20", "--slow", "skip"]);
         options.extend(["--ping-after", "0s", "--idle-timeout", "200s"]);
-        let (server, page) = hub(model, &options);
-        Hub { _files: files, server, page }
+        Hub::started(files, hub(model, &options))
+    }
+
+    fn started(files: TempDir, (server, page): (Server, SocketAddr)) -> Hub {
+        Hub { _files: files, server, pids: OnceCell::new(), page }
     }
 
     /// Its sockets, in all of its processes.
     fn sockets(&self) -> usize {
-        let pids = self.server.processes().into_iter().map(|(pid, _)| pid);
+        let find = || self.server.processes().into_iter().map(|(pid, _)| pid).collect();
+        let pids = self.pids.get_or_init(find).iter();
         let files = pids.filter_map(|pid| fs::read_dir(format!("/proc/{pid}/fd")).ok());
         let links = files.flatten().flatten().filter_map(|file| fs::read_link(file.path()).ok());
         links.filter(|link| link.to_string_lossy().starts_with("socket:")).count()
@@ -121,13 +129,11 @@ on_hub_models!(a_slow_member_that_never_reads_its_last_messages_is_cut);
 fn a_slow_member_that_never_reads_its_last_messages_is_cut(model: &str) {
     let options = ["--cores", "2", "--backlog-messages", "20"];
     let options = [&options[..], &["--ping-after", "0s", "--idle-timeout", "200s"]].concat();
-    let (server, page) = hub(model, &options);
-    let (folder, _) = files();
-    let hub = Hub { _files: folder, server, page };
+    let hub = Hub::started(files().0, hub(model, &options));
     let mut quick = quick(&hub);
     let before = hub.sockets();
     let _stuck = hub.stuck(&json!({}), &mut quick);
-    assert_eq!(metric(page, "regatta_hub_slow_total{policy=\"close\"}"), 1, "{model}");
+    assert_eq!(metric(hub.page, "regatta_hub_slow_total{policy=\"close\"}"), 1, "{model}");
     until_within(LIMIT, &format!("{model}: it is cut"), || hub.sockets() == before);
     assert_eq!(hub.members(), 1, "{model}");
 }

@@ -25,16 +25,16 @@ on_hub_models!(no_delivery_is_lost_while_members_come_and_go);
 fn no_delivery_is_lost_while_members_come_and_go(model: &str) {
     let server = Server::of("hub", model, &["--cores", "2"]);
     let url = format!("ws://{}/ws", server.addr);
-    let churn = ["--in-flight", "4", "--passing", "40", "-d", "1500ms", "--json", "-"];
+    let churn = ["--in-flight", "4", "--passing", "40", "-d", "800ms", "--json", "-"];
     let ended = load(&url, &churn);
     assert!(ended.status.success(), "{model}: {ended:?}");
     let result: Value = serde_json::from_slice(&ended.stdout).unwrap();
     let errors = result["errors"].as_object().unwrap();
     assert!(errors.values().all(|count| *count == 0), "{model}: {errors:?}");
     let (deliveries, last) = (count(&result, "deliveries"), count(&result, "last_deliveries"));
-    assert!(deliveries > 2_000 && deliveries > 8 * last, "{model}: {deliveries} of {last}");
+    assert!(deliveries > 1_000 && deliveries > 8 * last, "{model}: {deliveries} of {last}");
     let passed = result["passed"].as_u64().unwrap();
-    assert!(passed > 20, "{model}: {passed}");
+    assert!(passed > 10, "{model}: {passed}");
     assert_eq!(result["passing"], 40, "{model}");
     println!("{model}: {deliveries} deliveries, {passed} came and went");
 }
@@ -71,13 +71,14 @@ fn other_workloads_refuse_passing_and_suggest_churn() {
 fn a_race_counts_the_members_that_came_and_went() {
     let dir = tempfile::tempdir().unwrap();
     let race = "name = \"churn\"\nworkload = \"hub\"\ncontenders = [\"epoll\"]\nbaseline = \"epoll\"\n\
-                rounds = 2\nwindow = \"500ms\"\n\n[[load]]\nconnections = 8\nin_flight = 4\npassing = 20\n";
+                rounds = 2\nwindow = \"500ms\"\n\n[[load]]\nconnections = 8\nrate = 200\npassing = 20\n";
     fs::write(dir.path().join("race.toml"), race).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
     command.args([
         "race",
         "race.toml",
         "--debug-build",
+        "--load-sleeps",
         "--settle",
         "0s",
         "--out",

@@ -165,7 +165,7 @@ fn other_programs_use_it(model: &str) {
     let proxy = proxy(model, &nodes, &strs(&both_sides(&ca)));
     let url = format!("rediss://localhost:{}", proxy.addr.port());
     let load =
-        ["load", &url, "--cacert", text(&ca_file), "-c", "8", "-d", "2s", "--warm-up", "100ms"];
+        ["load", &url, "--cacert", text(&ca_file), "-c", "8", "-d", "500ms", "--warm-up", "0s"];
     let output = run(env!("CARGO_BIN_EXE_regatta"), &[&load[..], &["--json", "-"]].concat());
     assert!(output.status.success(), "{model}: {output:?}");
     let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -4,7 +4,7 @@
 pub use crate::support::example::example;
 use crate::support::race::started::{Ended, Started};
 use regatta_host::is_taken;
-use regatta_testkit::machine;
+use regatta_testkit::{deadline::until_within, machine};
 use std::{
     collections::BTreeSet,
     fs::{self, File, Permissions},
@@ -12,7 +12,6 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::atomic::{AtomicU32, Ordering},
-    thread,
     time::{Duration, Instant},
 };
 use tempfile::TempDir;
@@ -255,22 +254,30 @@ impl Course {
     }
 }
 
-/// Returns the control groups of supervisors whose process number `counts`.
+/// Returns the control groups of supervisors whose process number `counts`. They are in the groups of this process.
 fn groups(counts: impl Fn(u32) -> bool) -> BTreeSet<PathBuf> {
+    let supervisor = |group: &PathBuf| {
+        group.file_name()?.to_str()?.strip_prefix("regatta-")?.parse::<u32>().ok()
+    };
+    // One may have been removed meanwhile.
+    let groups = own_groups().into_iter().filter_map(|own| fs::read_dir(own).ok());
+    let groups = groups.flatten().flatten().map(|entry| entry.path());
+    groups.filter(|group| supervisor(group).is_some_and(&counts)).collect()
+}
+
+/// Folders that may be the groups of this process, one of them in each hierarchy. In a container, a hierarchy may show
+/// only the last part of a path (cgroups(7)). A search through all groups of the machine would take a tenth of a second.
+fn own_groups() -> BTreeSet<PathBuf> {
+    let root = PathBuf::from("/sys/fs/cgroup");
+    let below = fs::read_dir(&root).into_iter().flatten().flatten().map(|entry| entry.path());
+    let hierarchies: Vec<PathBuf> = below.chain([root]).collect();
+    let memberships = fs::read_to_string("/proc/self/cgroup").unwrap();
     let mut found = BTreeSet::new();
-    let mut folders = vec![PathBuf::from("/sys/fs/cgroup")];
-    while let Some(folder) = folders.pop() {
-        // It may have been removed meanwhile.
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                continue;
-            }
-            let name = entry.file_name().into_string().unwrap_or_default();
-            let supervisor = name.strip_prefix("regatta-").and_then(|pid| pid.parse().ok());
-            if supervisor.is_some_and(&counts) {
-                found.insert(entry.path());
-            }
-            folders.push(entry.path());
+    for path in memberships.lines().filter_map(|line| line.splitn(3, ':').nth(2)) {
+        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+        for skipped in 0..=parts.len() {
+            let end = parts[skipped..].join("/");
+            found.extend(hierarchies.iter().map(|hierarchy| hierarchy.join(&end)));
         }
     }
     found
@@ -278,10 +285,6 @@ fn groups(counts: impl Fn(u32) -> bool) -> BTreeSet<PathBuf> {
 
 /// Polls a condition until it is true. Panics after [`LIMIT`].
 #[track_caller]
-pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
-    let end = Instant::now() + LIMIT;
-    while !condition() {
-        assert!(Instant::now() < end, "waited {LIMIT:?} until {what}");
-        thread::sleep(Duration::from_millis(5));
-    }
+pub fn until(what: &str, condition: impl FnMut() -> bool) {
+    until_within(LIMIT, what, condition);
 }

@@ -71,7 +71,10 @@ impl Client {
                 .map_err(|error| io::Error::new(ErrorKind::InvalidData, format!("{error:?}")))?;
             taken += found.bytes;
             if found.whole {
-                return Ok(Some(self.bytes.drain(..taken).collect()));
+                // Copied at once: element by element, without optimization, megabytes take long.
+                let reply = self.bytes[..taken].to_vec();
+                self.bytes.drain(..taken);
+                return Ok(Some(reply));
             }
             match self.stream.read(&mut buffer) {
                 Ok(0) => return Ok(None),

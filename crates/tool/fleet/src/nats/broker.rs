@@ -206,9 +206,10 @@ impl End {
         broker.flush().await;
     }
 
-    /// How long to wait for something to happen, at most this long.
-    pub fn wait(&self, most: Duration) -> Duration {
-        let due = self.stream.due_ns();
+    /// How long to wait for something to happen, at most this long. While the broker is away nothing can be sent, and
+    /// what is overdue then would leave no wait at all.
+    pub fn wait(&self, broker: &Broker, most: Duration) -> Duration {
+        let due = self.stream.due_ns().filter(|_| broker.is_up());
         due.map_or(most, |due| Duration::from_nanos(due.saturating_sub(now_ns())).min(most))
     }
 }

@@ -149,6 +149,7 @@ impl Relay {
             self.keep_alive().await?;
             self.end.send(&self.broker).await;
             let has_room = self.end.stream.has_room();
+            let wait = self.end.wait(&self.broker, OPENS_EVERY);
             tokio::select! {
                 Some(message) = inbox.next() => self.message(&message).await?,
                 line = lines.next(), if has_room => match line {
@@ -163,7 +164,7 @@ impl Relay {
                     }
                 },
                 change = self.broker.change() => self.changed(change),
-                () = tokio::time::sleep(self.end.wait(OPENS_EVERY)) => {}
+                () = tokio::time::sleep(wait) => {}
             }
         }
     }
@@ -271,11 +272,13 @@ impl Relay {
         while !self.end.stream.is_delivered() && Instant::now() < deadline {
             self.end.send(&self.broker).await;
             let left = deadline.saturating_duration_since(Instant::now());
+            let wait = self.end.wait(&self.broker, left);
             tokio::select! {
                 Some(message) = inbox.next() => if self.message(&message).await.is_err() {
                     return;
                 },
-                () = tokio::time::sleep(self.end.wait(left)) => {}
+                change = self.broker.change() => self.changed(change),
+                () = tokio::time::sleep(wait) => {}
             }
         }
     }

@@ -131,7 +131,7 @@ impl Standing {
                 session.end.send(&self.broker).await;
                 let left = session.left(&self.policy).unwrap_or(LOOKS_EVERY);
                 let waits = session.waits(&self.pace).unwrap_or(LOOKS_EVERY);
-                wait = session.end.wait(left.min(waits).min(LOOKS_EVERY));
+                wait = session.end.wait(&self.broker, left.min(waits).min(LOOKS_EVERY));
             }
             tokio::select! {
                 Some(question) = questions.next() => self.introduce(&question).await,

@@ -117,7 +117,7 @@ pub fn plan(target: SocketAddr) -> Plan {
 
 /// A load of this many seconds. Its rate leaves the CPU to other tests.
 pub fn of_seconds(seconds: u64, server: &Recorder) -> Plan {
-    let rate = NonZeroU32::new(1_000).unwrap();
+    let rate = NonZeroU32::new(400).unwrap();
     Plan {
         connections: 8,
         until: Until::Elapsed(Duration::from_secs(seconds)),

@@ -9,7 +9,7 @@ fn null_races_hello_kept_alive_pipelined_and_with_a_connection_per_request() {
     course.write(
         "race.toml",
         "name = 'test'\nworkload = 'hello'\ncontenders = ['epoll', 'null']\ntwin_of = 'nobody'\n\
-         rounds = 1\nwindow = '300ms'\nwarm_up = '0s'\n\
+         rounds = 1\nwindow = '200ms'\nwarm_up = '0s'\n\
          [[load]]\nconnections = 8\n\
          [[load]]\nconnections = 8\npipeline = 16\n\
          [[load]]\nconnections = 8\nchurn = true\n\

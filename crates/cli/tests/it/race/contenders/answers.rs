@@ -4,10 +4,10 @@ use crate::support::race::course::Course;
 use regatta_record::{Kind, Outcome, Round};
 
 #[test]
-fn one_wrong_answer_in_a_hundred_thousand_is_found_and_shown() {
+fn one_wrong_answer_in_twenty_thousand_is_found_and_shown() {
     let course = Course::in_rounds();
     course.write_race("'null'", "50s", "connections = 8\npipeline = 16");
-    let bad = "bad=sh -c 'exec \"$ILL\" {port} wrong-at 100000'";
+    let bad = "bad=sh -c 'exec \"$ILL\" {port} wrong-at 20000'";
     // The null server is skipped because its window would last 50 s. The wrong reply ends this window.
     let args = ["race.toml", "--skip", "null", "--contender", bad, "--out", "out", "--json", "-"];
     let ended = course.race(&args).with_status(1);
@@ -21,7 +21,7 @@ fn one_wrong_answer_in_a_hundred_thousand_is_found_and_shown() {
     assert_eq!(number(&exchange.expected), 2 * number(&exchange.sent), "{exchange:?}");
     assert_eq!(number(&exchange.received), 2 * number(&exchange.sent) + 1, "{exchange:?}");
     // The others were right. How many came before the window depends on the speed of the machine.
-    assert!(round.requests > 10_000, "{}", round.requests);
+    assert!(round.requests > 2_000, "{}", round.requests);
     let exchange = [
         format!("sent {}", exchange.sent),
         format!("expected {}", exchange.expected),

@@ -15,15 +15,35 @@ use regatta_load::{Arrivals, Burst, Drive, Phase, Plan, Progress, Until, WarmUp}
 use regatta_testkit::deadline::{until, until_within};
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
+    fs,
     io::{BufRead, BufReader, Write},
     net::{SocketAddr, TcpListener},
     num::NonZeroU32,
-    thread,
+    thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
 fn kill(pid: u32) {
     kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::KILL).unwrap();
+}
+
+/// Returns how many milliseconds of CPU a process uses in the next 9 s, or until it ends (proc_pid_stat(5)).
+fn meter(pid: u32) -> JoinHandle<u64> {
+    let ms = move || {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
+        let ticks = fields[11..13].iter().map(|ticks| ticks.parse::<u64>().unwrap());
+        (fields[0] != "Z").then_some(10 * ticks.sum::<u64>())
+    };
+    thread::spawn(move || {
+        let (began, before) = (Instant::now(), ms().unwrap());
+        let mut now = before;
+        while let Some(later) = ms().filter(|_| began.elapsed() < Duration::from_secs(9)) {
+            now = later;
+            thread::sleep(Duration::from_millis(100));
+        }
+        now - before
+    })
 }
 
 /// Calls `does` once, inside the window.
@@ -180,8 +200,16 @@ fn a_load_is_void_if_the_broker_stays_away() {
     let place = Place::new(&["gen1"]);
     place.agent("gen1", 2, "load-process");
     let mut fleet = place.connect_usual(&["gen1"]).unwrap();
-    let mut lose = in_window(|| place.kill_broker());
+    let mut meters = Vec::new();
+    let mut lose = in_window(|| {
+        place.kill_broker();
+        meters = [place.relay_pid(), place.pid("gen1")].map(meter).into();
+    });
     let void = run_watched(&mut fleet, &of_seconds(60, &server), &mut lose).unwrap_err();
+    drop(lose);
+    // Both sleep meanwhile.
+    let used: Vec<u64> = meters.into_iter().map(|meter| meter.join().unwrap()).collect();
+    assert!(used.iter().all(|ms| *ms < 500), "{used:?} ms of CPU while the broker was away");
     let error = void.error.to_string();
     assert!(error.starts_with("agent gen1 is gone: "), "{error}");
     assert!(error.ends_with("the broker could not be reached for 10s"), "{error}");
