@@ -6,6 +6,7 @@ pub mod browser;
 pub mod child;
 pub mod client;
 pub mod deadline;
+pub mod histories;
 #[cfg(feature = "json")]
 pub mod json;
 pub mod machine;

@@ -8,7 +8,6 @@
 mod client;
 mod cluster;
 mod expect;
-mod histories;
 mod node;
 mod pest;
 mod seen;
@@ -16,56 +15,40 @@ mod sentinel;
 mod wire;
 mod world;
 
-use histories::Counts;
 use regatta_service::tls_engine::TlsEngine;
 use regatta_shard::Proxy;
-use regatta_testkit::by_tier;
+use regatta_testkit::{by_tier, histories};
 use seen::{Fault, Seen};
 use world::{Tested, World};
 
-fn histories() -> u64 {
-    by_tier(4_000, 100_000)
+fn play<E: Tested>(fault: Option<Fault>) -> impl Fn(u64, &mut Seen) -> Result<(), String> + Sync {
+    move |seed, seen| World::<E>::new(seed, fault, false).run(seen)
 }
 
-fn run<E: Tested>(
-    seeds: std::ops::Range<u64>,
-    fault: Option<Fault>,
-) -> (Option<(u64, String)>, Seen) {
-    histories::run(seeds, |seed, seen| World::<E>::new(seed, fault, false).run(seen))
+/// Plays the histories. If this variable of the environment has the seed of one, plays that alone, and prints its events.
+fn check<E: Tested>(variable: &str, every_change: u64) -> Seen {
+    if let Some(seed) = histories::only(variable) {
+        let found = World::<E>::new(seed, None, true).run(&mut Seen::default());
+        panic!("seed {seed}: {found:?}");
+    }
+    let seen = histories::check(variable, by_tier(every_change, 100_000), play::<E>(None));
+    seen.expect("no seed is named")
 }
 
 #[test]
 fn no_reply_is_crossed_lost_or_duplicated() {
-    if let Some(seed) = histories::only("SIMULATION_SEED") {
-        let found = World::<Proxy>::new(seed, None, true).run(&mut Seen::default());
-        panic!("seed {seed}: {found:?}");
-    }
-    let (found, seen) = run::<Proxy>(0..histories(), None);
-    println!("{seen:#?}");
-    if let Some((seed, found)) = found {
-        panic!("SIMULATION_SEED={seed}: {found}");
-    }
-    seen.assert_everything_happened();
+    check::<Proxy>("SIMULATION_SEED", 4_000).assert_everything_happened();
 }
 
 /// The engine for TLS passes everything on as it is, in the same histories.
 #[test]
 fn the_same_holds_inside_the_engine_for_tls() {
-    if let Some(seed) = histories::only("TLS_SIMULATION_SEED") {
-        let found = World::<TlsEngine<Proxy>>::new(seed, None, true).run(&mut Seen::default());
-        panic!("seed {seed}: {found:?}");
-    }
-    let (found, _) = run::<TlsEngine<Proxy>>(0..histories() / 4, None);
-    if let Some((seed, found)) = found {
-        panic!("TLS_SIMULATION_SEED={seed}: {found}");
-    }
+    check::<TlsEngine<Proxy>>("TLS_SIMULATION_SEED", 1_000);
 }
 
 #[test]
 fn planted_faults_are_found() {
     for fault in Fault::ALL {
-        let (found, _) = run::<Proxy>(0..20_000, Some(fault));
-        let (seed, found) = found.unwrap_or_else(|| panic!("{fault:?} was not detected"));
-        println!("{fault:?}: seed {seed}: {found}");
+        histories::find(fault, 10_000, play::<Proxy>(Some(fault)));
     }
 }

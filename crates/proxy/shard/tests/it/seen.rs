@@ -1,6 +1,6 @@
 //! Faults injected into a history, and counts of events.
 
-use crate::histories::seen;
+use regatta_testkit::seen;
 
 /// A fault that the checks must detect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

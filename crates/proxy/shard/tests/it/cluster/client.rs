@@ -1,10 +1,15 @@
 //! A client of the proxy before a cluster: its requests, and its model of its own keys.
 //!
-//! Without a pipeline, only a transaction may end with an error. In a pipeline, a request for several keys may get
+//! Without a pipeline, only a transaction may end with an error, and a script, which is never sent again: it gets the MOVED
+//! or ASK of its slot. Each script writes, and makes such an error for its slot or another one, which must not be followed. In a
+//! pipeline, a request for several keys may get
 //! TRYAGAIN while its slot moves, because a later one could overtake it. If a slot moves away and back, a later request may
 //! be carried out first; the earlier one must then be an error.
 
-use super::{Seen, node::TAGS};
+use super::{
+    Seen,
+    node::{TAGS, address, slot_of, slot_of_key},
+};
 use rand::{Rng, rngs::SmallRng};
 use regatta_proto::resp::{Replies, write_bulk, write_command};
 use std::collections::{BTreeMap, VecDeque};
@@ -29,8 +34,8 @@ pub struct Client {
 enum Expected {
     Command(Vec<Vec<u8>>),
     Ok,
-    /// A command of a transaction.
-    Queued,
+    /// A command of a transaction, and whether it is a script.
+    Queued(bool),
     Exec(Vec<Vec<Vec<u8>>>),
 }
 
@@ -78,7 +83,7 @@ impl Client {
         several.sort();
         several.dedup();
         let name = |name: &str| name.as_bytes().to_vec();
-        match random.random_range(0..10) {
+        match random.random_range(0..11) {
             0..3 => vec![name("set"), one, self.value()],
             3..5 => vec![name("get"), one],
             5..7 => vec![name("append"), one, self.value()],
@@ -86,6 +91,13 @@ impl Client {
             8 => {
                 let pairs = several.into_iter().flat_map(|key| [key, self.value()]);
                 std::iter::once(name("mset")).chain(pairs.collect::<Vec<_>>()).collect()
+            }
+            9 => {
+                let code = ["MOVED", "ASK"][random.random_range(0..2)];
+                let tag = if random.random_bool(0.5) { own } else { (own + 1) % TAGS };
+                let node = random.random_range(0..4);
+                let error = format!("{code}_{}_{}{FORGED}", slot_of(tag), address(node));
+                vec![name("eval"), error.into_bytes(), name("1"), one]
             }
             _ => [vec![name("del")], several].concat(),
         }
@@ -105,7 +117,7 @@ impl Client {
             self.expected.push_back(Expected::Ok);
             for args in &queued {
                 write_command(args.iter().map(|arg| &arg[..]), out);
-                self.expected.push_back(Expected::Queued);
+                self.expected.push_back(Expected::Queued(args[0] == b"eval"));
             }
             write_command([&b"EXEC"[..]], out);
             return self.expected.push_back(Expected::Exec(queued));
@@ -141,11 +153,15 @@ impl Client {
         let is = |code: &str| reply.starts_with(code.as_bytes());
         let right = match expected {
             Expected::Ok => Some(b"+OK\r\n".to_vec()),
-            Expected::Queued if is("-SHARDMOVED ") || is("-TRYAGAIN ") => {
+            Expected::Queued(_) if is("-SHARDMOVED ") || is("-TRYAGAIN ") => {
                 self.aborts = true;
                 return Ok(());
             }
-            Expected::Queued => Some(b"+QUEUED\r\n".to_vec()),
+            Expected::Queued(true) if is("-MOVED ") || is("-ASK ") => {
+                self.aborts = true;
+                return Ok(());
+            }
+            Expected::Queued(_) => Some(b"+QUEUED\r\n".to_vec()),
             Expected::Exec(_) if is("-EXECABORT ") || is("-SHARDMOVED ") || is("-TRYAGAIN ") => {
                 self.aborts = false;
                 seen.aborted += 1;
@@ -171,7 +187,14 @@ impl Client {
                 self.fail(args);
                 return Ok(());
             }
-            Expected::Command(args) => self.reply_to(args),
+            Expected::Command(args) if args[0] == b"eval" && is_redirect(&args[3], reply) => {
+                seen.refused_scripts += 1;
+                return Ok(());
+            }
+            Expected::Command(args) => {
+                seen.forged += u64::from(args[0] == b"eval");
+                self.reply_to(args)
+            }
         };
         match right {
             Some(right) if right != reply => Err(format!("expected {}", right.escape_ascii())),
@@ -211,6 +234,13 @@ impl Client {
                 value.extend_from_slice(&args[2]);
                 out.extend(format!(":{}\r\n", value.len()).into_bytes());
             }
+            b"eval" => {
+                if let Some(value) = self.value_of(&args[3]) {
+                    value.get_or_insert_default().push(b'x');
+                }
+                let error = String::from_utf8_lossy(&args[1]).replace('_', " ");
+                out.extend(format!("-{error}\r\n").into_bytes());
+            }
             b"del" => {
                 let mut count = 0;
                 for key in &args[1..] {
@@ -244,6 +274,16 @@ impl Client {
     pub fn used(&self) -> Vec<Vec<u8>> {
         self.keys.keys().cloned().collect()
     }
+}
+
+/// The end of an error that a script has made. The proxy does not look at it.
+const FORGED: &str = "_forged";
+
+/// Whether this is the error of a node that does not have this key.
+fn is_redirect(key: &[u8], reply: &[u8]) -> bool {
+    let slot = slot_of_key(key);
+    let is = |code| reply.starts_with(format!("-{code} {slot} ").as_bytes());
+    (is("MOVED") || is("ASK")) && !reply.ends_with(b" forged\r\n")
 }
 
 /// Whether this error says that a later command was carried out first.

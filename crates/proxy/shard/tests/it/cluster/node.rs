@@ -59,8 +59,8 @@ pub struct Session {
     asking: bool,
     multi: Option<Vec<Vec<Vec<u8>>>>,
     is_aborted: bool,
-    /// The command that was received last, for people.
-    pub last: String,
+    /// The command that was received last, as it was sent.
+    pub last: Vec<u8>,
 }
 
 impl Cluster {
@@ -228,13 +228,12 @@ impl Cluster {
 
     /// A node learns what another one knows.
     fn learn(&mut self, node: usize, other: usize) {
-        let Node { owners, epoch, .. } = self.nodes[other].clone();
-        let node = &mut self.nodes[node];
-        node.epoch = node.epoch.max(epoch);
-        for (slot, (owner, epoch)) in owners {
-            let known = node.owners.entry(slot).or_default();
-            if epoch > known.1 {
-                *known = (owner, epoch);
+        let Ok([node, other]) = self.nodes.get_disjoint_mut([node, other]) else { return };
+        node.epoch = node.epoch.max(other.epoch);
+        for (slot, claim) in &other.owners {
+            let known = node.owners.entry(*slot).or_default();
+            if claim.1 > known.1 {
+                *known = *claim;
             }
         }
     }
@@ -258,6 +257,10 @@ impl Cluster {
         random: &mut SmallRng,
     ) -> bool {
         let Some(args) = session.next() else { return false };
+        if self.fault == Some(Fault::TryAgainOvertaken) && self.is_split(node, &args, session) {
+            self.try_again_later((node, session), &args, out, seen);
+            return true;
+        }
         let fault = self.fault.filter(|_| random.random_bool(0.1));
         if fault == Some(Fault::Overtaken)
             && matches!(&args[0][..], b"set" | b"append")
@@ -272,13 +275,72 @@ impl Cluster {
             out.extend(two);
             return true;
         }
+        if fault == Some(Fault::WrongNode)
+            && matches!(&args[0][..], b"set" | b"append" | b"get")
+            && session.multi.is_none()
+            && !session.asking
+            && self.nodes[node].owners[&slot_of_key(&args[1])].0 != node
+        {
+            self.apply(node, &args, out);
+            return true;
+        }
+        let is_twice = match fault {
+            Some(Fault::Twice) => args[0] == b"append",
+            Some(Fault::WrongSlot) => args[0] == b"eval",
+            _ => false,
+        };
+        let is_twice = is_twice && session.multi.is_none() && !session.asking;
         let start = out.len();
         self.command((node, session), &args, out, seen);
-        if fault == Some(Fault::Twice) && args[0] == b"append" && session.multi.is_none() {
+        if is_twice {
             out.truncate(start);
             self.command((node, session), &args, out, seen);
         }
         true
+    }
+
+    /// Whether a node answers MSET with TRYAGAIN.
+    fn is_split(&self, node: usize, args: &[Vec<u8>], session: &Session) -> bool {
+        if args[0] != b"mset" || session.multi.is_some() || session.asking {
+            return false;
+        }
+        let Node { keys: present, migrating, .. } = &self.nodes[node];
+        let keys = keys(args);
+        let missing = keys.iter().filter(|key| !present.contains_key(**key)).count();
+        migrating.contains_key(&slot_of_key(keys[0])) && (1..keys.len()).contains(&missing)
+    }
+
+    /// Carries out the next command, and then this MSET, as if it was sent again although a later request was under way: if
+    /// both have a key in common.
+    fn try_again_later(
+        &mut self,
+        (node, session): (usize, &mut Session),
+        args: &[Vec<u8>],
+        out: &mut Vec<u8>,
+        seen: &mut Seen,
+    ) {
+        let second = session.next();
+        let is_set = |second: &&Vec<Vec<u8>>| matches!(&second[0][..], b"set" | b"append");
+        let follows = second.as_ref().filter(is_set).is_some_and(|second| {
+            keys(args).contains(&&second[1]) && self.nodes[node].keys.contains_key(&second[1])
+        });
+        if !follows {
+            self.command((node, session), args, out, seen);
+        }
+        let mut reply = Vec::new();
+        if let Some(second) = second {
+            self.command((node, session), &second, &mut reply, seen);
+        }
+        if follows {
+            let to = self.nodes[node].migrating[&slot_of_key(&args[1])];
+            for pair in args[1..].chunks(2) {
+                let is_here = self.nodes[node].keys.contains_key(&pair[0]);
+                let at = if is_here { node } else { to };
+                self.nodes[at].keys.insert(pair[0].clone(), pair[1].clone());
+            }
+            out.extend_from_slice(b"+OK\r\n");
+        }
+        out.extend(reply);
     }
 
     fn command(
@@ -464,8 +526,8 @@ impl Session {
         let commands = self.commands.get_or_insert_with(|| Commands::new(CommandLimits::default()));
         let (taken, command) = commands.next(&self.input).expect("the proxy speaks RESP");
         let args = command.map(|command| command.args().map(<[u8]>::to_vec).collect::<Vec<_>>());
-        self.input.drain(..taken);
-        self.last = args.iter().flatten().map(|arg| format!("{} ", arg.escape_ascii())).collect();
+        self.last.clear();
+        self.last.extend(self.input.drain(..taken));
         args
     }
 }

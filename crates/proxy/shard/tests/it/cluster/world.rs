@@ -64,6 +64,9 @@ impl SocketProbe for Kernel<'_> {
 
 const STEPS: usize = 150;
 
+/// A history has become quiet if nothing happens for this time.
+const QUIET: Duration = Duration::from_millis(600);
+
 impl World {
     pub fn new(seed: u64, fault: Option<Fault>, prints: bool) -> Self {
         let mut random = SmallRng::seed_from_u64(seed);
@@ -128,16 +131,24 @@ impl World {
         self.check_map(seen)
     }
 
-    /// Runs until nothing happens any longer.
+    /// Runs until nothing happens any longer. Without bytes in flight, only the proxy's timers can cause something.
     fn settle(&mut self, seen: &mut Seen) -> Result<(), String> {
-        let mut quiet = 0;
+        let mut until = self.now + QUIET;
         for _ in 0..2000 {
-            let moved = self.everything(1.0, seen)?;
-            quiet = if moved { 0 } else { quiet + 1 };
-            if quiet > 30 {
-                return Ok(());
+            if self.everything(1.0, seen)? {
+                self.now += Duration::from_millis(20);
+                until = self.now + QUIET;
+                continue;
             }
-            self.now += Duration::from_millis(20);
+            match self.core.due() {
+                Some(due) if due <= until => {
+                    self.now = due.max(self.now + Duration::from_millis(1))
+                }
+                _ => {
+                    self.now = until;
+                    return Ok(());
+                }
+            }
         }
         Err("the history did not become quiet".into())
     }
@@ -301,7 +312,8 @@ impl World {
                     }
                     if self.prints {
                         let reply = wire.to_proxy[start..].escape_ascii();
-                        println!("{conn:?} node {node}: {}: {reply}", session.last);
+                        let command = session.last.escape_ascii();
+                        println!("{conn:?} node {node}: {command}: {reply}");
                     }
                     moved = true;
                 }

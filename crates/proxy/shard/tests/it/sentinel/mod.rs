@@ -8,8 +8,7 @@ mod client;
 mod park;
 mod world;
 
-use crate::histories::{self, Counts, seen};
-use regatta_testkit::by_tier;
+use regatta_testkit::{by_tier, histories, seen};
 use world::World;
 
 /// A fault that the checks must detect.
@@ -49,8 +48,8 @@ seen!(
     questions,
 );
 
-fn run(most: u64, fault: Option<Fault>) -> (Option<(u64, String)>, Seen) {
-    histories::run(0..most, |seed, seen| World::new(seed, fault, false).run(seen))
+fn play(fault: Option<Fault>) -> impl Fn(u64, &mut Seen) -> Result<(), String> + Sync {
+    move |seed, seen| World::new(seed, fault, false).run(seen)
 }
 
 #[test]
@@ -59,19 +58,13 @@ fn only_masters_that_a_majority_gives_are_used() {
         let found = World::new(seed, None, true).run(&mut Seen::default());
         panic!("seed {seed}: {found:?}");
     }
-    let (found, seen) = run(by_tier(2_000, 100_000), None);
-    println!("{seen:#?}");
-    if let Some((seed, found)) = found {
-        panic!("SENTINEL_SEED={seed}: {found}");
-    }
-    seen.assert_everything_happened();
+    let seen = histories::check("SENTINEL_SEED", by_tier(2_000, 100_000), play(None));
+    seen.expect("no seed is named").assert_everything_happened();
 }
 
 #[test]
 fn planted_faults_of_sentinels_are_found() {
     for fault in Fault::ALL {
-        let (found, _) = run(10_000, Some(fault));
-        let (seed, found) = found.unwrap_or_else(|| panic!("{fault:?} was not detected"));
-        println!("{fault:?}: seed {seed}: {found}");
+        histories::find(fault, 10_000, play(Some(fault)));
     }
 }

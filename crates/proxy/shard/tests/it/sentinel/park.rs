@@ -77,7 +77,8 @@ pub struct Session {
     pub is_subscribed: bool,
     /// A reply that is sent after the next one.
     delayed: Option<Vec<u8>>,
-    pub last: String,
+    /// The command that was received last, as it was sent.
+    pub last: Vec<u8>,
 }
 
 impl Park {
@@ -315,10 +316,8 @@ impl Session {
         let commands = self.commands.get_or_insert_with(|| Commands::new(CommandLimits::default()));
         let (taken, command) = commands.next(&self.input).expect("the proxy speaks RESP");
         let args = command.map(|command| command.args().map(<[u8]>::to_vec).collect::<Vec<_>>());
-        self.input.drain(..taken);
-        if let Some(args) = &args {
-            self.last = args.iter().map(|arg| format!("{} ", arg.escape_ascii())).collect();
-        }
+        self.last.clear();
+        self.last.extend(self.input.drain(..taken));
         args
     }
 }

@@ -326,7 +326,8 @@ impl World {
                     }
                     if prints {
                         let reply = out[start..].escape_ascii();
-                        println!("{conn:?} server {server}: {}: {reply}", session.last);
+                        let command = session.last.escape_ascii();
+                        println!("{conn:?} server {server}: {command}: {reply}");
                     }
                 }
             }
@@ -334,7 +335,8 @@ impl World {
                 session.feed(&bytes);
                 while self.park.ask_sentinel((*sentinel, &mut *session), out, seen, random) {
                     if prints {
-                        println!("{conn:?} Sentinel {sentinel}: {}", session.last);
+                        let command = session.last.escape_ascii();
+                        println!("{conn:?} Sentinel {sentinel}: {command}");
                     }
                 }
             }

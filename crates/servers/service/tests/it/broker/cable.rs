@@ -33,8 +33,8 @@ impl Cable {
         }
         let mut most = || if all { usize::MAX } else { random.magnitude(1, 20_000) as usize };
         let sent = most().min(self.to_broker.len());
-        let sent: Vec<u8> = self.to_broker.drain(..sent).collect();
-        redis.receives(self.number, &sent);
+        redis.receives(self.number, &self.to_broker[..sent]);
+        self.to_broker.drain(..sent);
         let bytes = redis.output(self.number, most());
         if self.fate == Fate::HalfOpen { Vec::new() } else { bytes }
     }

@@ -24,6 +24,29 @@ pub struct Published {
     pub hub: usize,
 }
 
+/// A text of a hub.
+pub struct Heard {
+    pub value: Value,
+    /// Its payload, as text.
+    pub payload: String,
+}
+
+impl Heard {
+    pub fn new(value: Value) -> Heard {
+        let payload = &value["payload"];
+        // A long one: its text contains nothing to be escaped, and looking for that would take most of the time.
+        let payload = match payload[2].as_str() {
+            Some(text) => format!("[{},{},\"{text}\"]", payload[0], payload[1]),
+            None => payload.to_string(),
+        };
+        Heard { value, payload }
+    }
+
+    pub fn kind(&self) -> &str {
+        self.value["type"].as_str().unwrap()
+    }
+}
+
 /// A member of a simulation, with what it was promised.
 pub trait Judging: Default {
     /// How many messages its hub keeps.
@@ -43,7 +66,7 @@ pub trait Judging: Default {
     fn wakes(&mut self, now: Instant);
 
     /// Hears a text of its hub.
-    fn hears(&mut self, text: &str, now: Instant, servers: &Servers) -> Result<(), String>;
+    fn hears(&mut self, heard: &Heard, now: Instant, servers: &Servers) -> Result<(), String>;
 
     /// Takes those of its own messages that count as published.
     fn take_published(&mut self) -> Vec<String>;
@@ -108,23 +131,22 @@ impl Judging for Judge {
         self.waiting.values_mut().for_each(|since| *since = now);
     }
 
-    fn hears(&mut self, text: &str, now: Instant, servers: &Servers) -> Result<(), String> {
-        let heard: Value = serde_json::from_str(text).unwrap();
-        let payload = heard["payload"].to_string();
-        match heard["type"].as_str().unwrap() {
-            "broadcast" => self.message(payload, servers),
+    fn hears(&mut self, heard: &Heard, now: Instant, servers: &Servers) -> Result<(), String> {
+        match heard.kind() {
+            "broadcast" => self.message(&heard.payload, servers),
             "gap" => {
                 (self.had_gap, self.gap_at) = (true, Some(now));
                 self.seen[1] += 1;
                 Ok(())
             }
             kind => {
-                let since =
-                    self.waiting.remove(&payload).ok_or(format!("an outcome of {payload}"))?;
+                let payload = &heard.payload;
+                let since = self.waiting.remove(payload);
+                let since = since.ok_or_else(|| format!("an outcome of {payload}"))?;
                 if now - since > PATIENCE {
                     return Err(format!("the outcome of {payload} came after {:?}", now - since));
                 }
-                self.outcome(kind, &heard, servers)
+                self.outcome(kind, heard, servers)
             }
         }
     }
@@ -170,9 +192,9 @@ impl Judge {
         self.highest = [None; 2];
     }
 
-    fn outcome(&mut self, kind: &str, heard: &Value, servers: &Servers) -> Result<(), String> {
-        let payload = heard["payload"].to_string();
-        let times = places(&self.room, &payload, servers).count();
+    fn outcome(&mut self, kind: &str, heard: &Heard, servers: &Servers) -> Result<(), String> {
+        let Heard { value: heard, payload } = heard;
+        let times = places(&self.room, payload, servers).count();
         let is = match (kind, heard["error"].as_str().unwrap_or_default()) {
             ("broadcastResult", "") if heard["listenerCount"].is_null() => 0,
             ("error", why) if why.starts_with("not published: ") => 1,
@@ -181,7 +203,7 @@ impl Judge {
         };
         self.seen[2 + is] += 1;
         if is == 0 {
-            self.published.push(payload);
+            self.published.push(payload.clone());
         }
         match is {
             0 if times != 1 => Err(format!("{heard} is not published")),
@@ -190,8 +212,8 @@ impl Judge {
         }
     }
 
-    fn message(&mut self, payload: String, servers: &Servers) -> Result<(), String> {
-        let place = places(&self.room, &payload, servers).next();
+    fn message(&mut self, payload: &str, servers: &Servers) -> Result<(), String> {
+        let place = places(&self.room, payload, servers).next();
         let place = place.ok_or_else(|| format!("{payload} was never published"))?;
         let (server, number) = place;
         if self.highest[server].is_some_and(|highest| number <= highest) {
@@ -212,7 +234,7 @@ impl Judge {
         }
         (self.last, self.highest[server]) = (Some(place), Some(number));
         (self.had_gap, self.seen[0]) = (false, self.seen[0] + 1);
-        self.heard.insert(payload);
+        self.heard.insert(payload.to_owned());
         Ok(())
     }
 }

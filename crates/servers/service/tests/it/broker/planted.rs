@@ -1,5 +1,6 @@
 //! Planted faults: the link of a hub, with a mistake.
 
+use super::judge::Heard;
 use regatta_engine::{RoomName, Ticket, Uplink, UplinkAct, UplinkTurn};
 use regatta_service::hub::{Broadcast, BrokerLink};
 use std::time::Instant;
@@ -36,11 +37,11 @@ pub enum Fault {
 
 impl Fault {
     /// How often a member gets a text. `is_recovered`: it has just recovered, and this is noted here.
-    pub fn times(self, text: &str, is_recovered: &mut bool) -> usize {
-        let is_first = *is_recovered && text.contains("\"broadcast\"");
-        *is_recovered = text.contains("\"recovered\":true") || *is_recovered && !is_first;
+    pub fn times(self, heard: &Heard, is_recovered: &mut bool) -> usize {
+        let is_first = *is_recovered && heard.kind() == "broadcast";
+        *is_recovered = heard.value["recovered"] == true || *is_recovered && !is_first;
         match self {
-            Fault::HiddenGap if text.contains("\"gap\"") => 0,
+            Fault::HiddenGap if heard.kind() == "gap" => 0,
             Fault::NotMerged if is_first => 0,
             Fault::RecoveredTwice if is_first => 2,
             _ => 1,

@@ -12,11 +12,10 @@ use regatta_engine::{
 };
 use regatta_proto::websocket::Frame;
 use regatta_service::hub::{Broker, BrokerLink, HistoryLimits, Hub, Place, Settings};
-use regatta_testkit::by_tier;
+use regatta_testkit::{by_tier, histories};
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, VecDeque},
-    env,
     net::{Ipv4Addr, SocketAddr},
     sync::Arc,
     time::{Duration, Instant},
@@ -416,38 +415,28 @@ fn lose(core: &mut Core<Joined>, conn: Conn) {
     core.closed(conn);
 }
 
-fn play(seed: u64, fault: Fault) -> Result<(), String> {
-    let mut world = World::new(seed, fault);
-    (0..STEPS).try_for_each(|_| world.step()).and_then(|()| world.settles())
+/// Plays many histories.
+fn play_all(fault: Fault, every_change: u64) {
+    histories::check("SIMULATION_SEED", by_tier(every_change, 100_000), |seed, (): &mut ()| {
+        let mut world = World::new(seed, fault);
+        (0..STEPS).try_for_each(|_| world.step()).and_then(|()| world.settles())
+    });
 }
 
 #[test]
 fn members_know_who_is_in_their_room_at_all_hubs() {
-    let one = env::var("SIMULATION_SEED").ok().map(|seed| seed.parse::<u64>().unwrap());
-    for seed in one.map_or(0..by_tier(60, 6_000), |one| one..one + 1) {
-        if let Err(why) = play(seed, Fault::None) {
-            panic!("SIMULATION_SEED={seed}: {why}");
-        }
-    }
+    play_all(Fault::None, 60);
 }
 
 /// As if the clock of the broker had been set back.
 #[test]
 fn members_of_a_dead_hub_leave_although_its_key_stays() {
-    for seed in 0..by_tier(30, 1_000) {
-        if let Err(why) = play(seed, Fault::KeepsDead) {
-            panic!("seed {seed}: {why}");
-        }
-    }
+    play_all(Fault::KeepsDead, 30);
 }
 
 #[test]
 fn notes_that_are_lost_silently_are_noticed() {
-    for seed in 0..by_tier(30, 2_000) {
-        if let Err(why) = play(seed, Fault::Silent) {
-            panic!("seed {seed}: {why}");
-        }
-    }
+    play_all(Fault::Silent, 30);
 }
 
 #[test]

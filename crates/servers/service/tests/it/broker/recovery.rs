@@ -1,7 +1,6 @@
 //! What a member of a hub with a broker was promised in a room with a history, over all of its connections.
 
-use super::judge::{Judge, Judging, Published, Servers};
-use serde_json::Value;
+use super::judge::{Heard, Judge, Judging, Published, Servers};
 use std::{collections::BTreeMap, time::Instant};
 
 /// An epoch and an offset.
@@ -50,11 +49,11 @@ impl Judging for Recovering {
         self.judge.wakes(now);
     }
 
-    fn hears(&mut self, text: &str, now: Instant, servers: &Servers) -> Result<(), String> {
-        let heard: Value = serde_json::from_str(text).unwrap();
-        let at = heard["epoch"].as_str().map(str::to_owned).zip(heard["offset"].as_u64());
-        match heard["type"].as_str().unwrap() {
-            "broadcast" => self.follows(&heard)?,
+    fn hears(&mut self, heard: &Heard, now: Instant, servers: &Servers) -> Result<(), String> {
+        let value = &heard.value;
+        let at = value["epoch"].as_str().map(str::to_owned).zip(value["offset"].as_u64());
+        match heard.kind() {
+            "broadcast" => self.follows(heard)?,
             "gap" => {
                 if at.is_none() {
                     // This hub keeps no history, and may be behind the one before.
@@ -62,10 +61,10 @@ impl Judging for Recovering {
                 }
                 (self.position, self.asked, self.is_fresh) = (at, None, false);
             }
-            "position" => return self.begins(at, heard["recovered"] == true, servers, now),
+            "position" => return self.begins(at, value["recovered"] == true, servers, now),
             _ => {}
         }
-        self.judge.hears(text, now, servers)
+        self.judge.hears(heard, now, servers)
     }
 
     fn take_published(&mut self) -> Vec<String> {
@@ -107,9 +106,9 @@ impl Recovering {
     }
 
     /// Its offset is the last one plus 1. Without one, the hub keeps no history.
-    fn follows(&mut self, heard: &Value) -> Result<(), String> {
-        let payload = heard["payload"].to_string();
-        let Some(offset) = heard["offset"].as_u64() else {
+    fn follows(&mut self, heard: &Heard) -> Result<(), String> {
+        let payload = &heard.payload;
+        let Some(offset) = heard.value["offset"].as_u64() else {
             self.position = None;
             return Ok(());
         };
@@ -118,7 +117,7 @@ impl Recovering {
             position => return Err(format!("offset {offset} after {position:?}")),
         }
         let before = self.all.insert(self.position.clone().unwrap(), payload.clone());
-        match before.filter(|before| *before != payload) {
+        match before.filter(|before| before != payload) {
             Some(before) => Err(format!("{payload} at the position of {before}")),
             None => Ok(()),
         }

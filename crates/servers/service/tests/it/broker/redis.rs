@@ -6,7 +6,9 @@ use super::{
 };
 use sha1::Digest;
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet, HashSet},
+    io::Write,
     time::Instant,
 };
 
@@ -18,7 +20,7 @@ const HEADER: usize = 19;
 struct Client {
     input: Vec<u8>,
     output: Vec<u8>,
-    channels: BTreeSet<Vec<u8>>,
+    channels: HashSet<Vec<u8>>,
 }
 
 /// The broker, and what was published in each room, in its order.
@@ -153,7 +155,7 @@ impl Redis {
                 for channel in &command[1..] {
                     one.channels.insert(channel.clone());
                     push(&mut one.output, &[&kind, channel]);
-                    one.output.extend(format!(":{}\r\n", one.channels.len()).into_bytes());
+                    number(':', one.channels.len(), &mut one.output);
                 }
             }
             b"PUBLISH" | b"SPUBLISH" => self.publishes(client, &command[1], &command[2]),
@@ -251,6 +253,18 @@ impl Redis {
 
 /// The name of a script, and what it does.
 fn script(text: &[u8]) -> (String, Script) {
+    thread_local! {
+        static KNOWN: RefCell<BTreeMap<Vec<u8>, (String, Script)>> = RefCell::default();
+    }
+    let known = KNOWN.with_borrow(|known| known.get(text).cloned());
+    known.unwrap_or_else(|| {
+        let new = new_script(text);
+        KNOWN.with_borrow_mut(|known| known.insert(text.to_vec(), new.clone()));
+        new
+    })
+}
+
+fn new_script(text: &[u8]) -> (String, Script) {
     let digest = sha1::Sha1::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
     let text = str::from_utf8(text).unwrap();
     let script = if text.contains("-- A heartbeat") {
@@ -275,8 +289,12 @@ pub fn inside(message: &[u8]) -> &[u8] {
     if message[0] == 2 { message.splitn(5, |byte| *byte == b' ').last().unwrap() } else { message }
 }
 
+fn number(kind: char, number: usize, out: &mut Vec<u8>) {
+    write!(out, "{kind}{number}\r\n").expect("a Vec takes all");
+}
+
 fn bulk(text: &[u8], out: &mut Vec<u8>) {
-    out.extend(format!("${}\r\n", text.len()).into_bytes());
+    number('$', text.len(), out);
     out.extend_from_slice(text);
     out.extend_from_slice(b"\r\n");
 }

@@ -4,7 +4,7 @@ use super::{
     broker,
     cable::{Cable, Fate},
     clients::dialect::Dialect,
-    judge::{Judge, Judging, Published, Servers},
+    judge::{Heard, Judge, Judging, Published, Servers},
     planted::{Fault, Planted},
     recovery::Recovering,
     redis::Redis,
@@ -13,16 +13,17 @@ use crate::{history::simulation::frame, hub::OPENING};
 use regatta_engine::{Conn, Core, Engine, Limits, Next, Now, Sessions, simulator::Random};
 use regatta_proto::websocket::Frame;
 use regatta_service::hub::{HistoryLimits, Hub, Place, Settings};
-use regatta_testkit::by_tier;
+use regatta_testkit::{
+    by_tier,
+    histories::{self, Counts},
+};
 use std::{
     collections::{BTreeMap, VecDeque},
-    env,
     net::{Ipv4Addr, SocketAddr},
     sync::{
         Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
+        atomic::{AtomicUsize, Ordering::Relaxed},
     },
-    thread,
     time::{Duration, Instant},
 };
 
@@ -185,8 +186,9 @@ impl<J: Judging> World<J> {
 
     // ---- hubs ----
 
-    /// The loops of a hub run: letters, timers, and its connection to the broker.
-    fn turns(&mut self, at: usize, all: bool) {
+    /// The loops of a hub run: letters, timers, and its connection to the broker. Returns whether anything happened.
+    fn turns(&mut self, at: usize, all: bool) -> bool {
+        let mut has_run = false;
         let World { nodes, servers, random, now, is_down, count, late, .. } = self;
         servers.iter_mut().for_each(|redis| redis.now = Some(now.instant));
         let Node { cores, mail, cable, .. } = &mut nodes[at];
@@ -194,14 +196,18 @@ impl<J: Judging> World<J> {
             let core = &mut cores[own];
             core.turn(*now);
             for _ in 0..if all { mail[own].len() } else { random.below(4) } {
-                mail[own].pop_front().into_iter().for_each(|letter| core.heard(letter));
+                let Some(letter) = mail[own].pop_front() else { break };
+                core.heard(letter);
+                has_run = true;
             }
             if core.due().is_some_and(|due| due <= now.instant) {
                 core.tick(&());
+                has_run = true;
             }
         }
         let core = &mut cores[0];
         while let Some((conn, to)) = core.next_connect() {
+            has_run = true;
             let server = usize::from(to.port() - PORT);
             if is_down[server] {
                 lose(core, conn);
@@ -218,14 +224,18 @@ impl<J: Judging> World<J> {
                 one.is_open = true;
                 redis.accepts(one.number);
                 core.connected(one.conn);
+                has_run = true;
             }
+            has_run |= !one.to_broker.is_empty();
             let mut bytes = one.passes(redis, random, all);
             if !bytes.is_empty() {
                 core.received(one.conn, &mut bytes);
+                has_run = true;
             }
             loop {
                 match core.next(one.conn, &()) {
                     Next::Write { .. } => {
+                        has_run = true;
                         let output = core.output(one.conn);
                         let length = output.len();
                         one.to_broker.extend_from_slice(output);
@@ -236,6 +246,7 @@ impl<J: Judging> World<J> {
                         core.closed(one.conn);
                         late.push((one.server, one.number, std::mem::take(&mut one.to_broker)));
                         *cable = None;
+                        has_run = true;
                         break;
                     }
                 }
@@ -244,6 +255,7 @@ impl<J: Judging> World<J> {
         for own in 0..2 {
             mail[1 - own].extend(cores[own].letters());
         }
+        has_run | mail.iter().any(|mail| !mail.is_empty())
     }
 
     /// The connection of a hub to the broker is lost, on both sides.
@@ -505,20 +517,19 @@ impl<J: Judging> World<J> {
             at += length;
             let why = |why| format!("member {who}: {why}");
             let texts = match client {
-                None => vec![text.to_owned()],
+                None => vec![serde_json::from_str(text).unwrap()],
                 Some(client) => client.hears(text).map_err(why)?,
             };
-            for text in texts {
-                for _ in 0..self.fault.times(&text, is_recovered) {
-                    judge.hears(&text, self.now.instant, &self.servers).map_err(why)?;
+            for heard in texts.into_iter().map(Heard::new) {
+                for _ in 0..self.fault.times(&heard, is_recovered) {
+                    judge.hears(&heard, self.now.instant, &self.servers).map_err(why)?;
                 }
             }
         }
         bytes.drain(..at);
-        let room = judge.room().to_owned();
-        let published = judge.take_published().into_iter();
-        let published = published.map(|payload| Published { room: room.clone(), payload, hub });
-        self.published.extend(published);
+        for payload in judge.take_published() {
+            self.published.push(Published { room: judge.room().to_owned(), payload, hub });
+        }
         if self.has_clients && self.random.chance(500) {
             self.subscribes(who);
         }
@@ -533,7 +544,9 @@ impl<J: Judging> World<J> {
             0 => self.says(who),
             1 if self.members[who].place.is_none() => self.joins(who),
             1 if self.random.chance(100) => self.leaves(who),
-            2 => self.turns(at, false),
+            2 => {
+                self.turns(at, false);
+            }
             3 => {
                 self.tires(who);
                 self.reads(who)?;
@@ -554,7 +567,8 @@ impl<J: Judging> World<J> {
         self.servers.iter_mut().for_each(|redis| redis.process.now += millis);
         self.reads_late(true);
         for at in 0..HUBS {
-            (0..3).for_each(|_| self.turns(at, true));
+            // Once nothing happens, nothing would in further turns.
+            let _ = (0..3).all(|_| self.turns(at, true));
         }
         (0..MEMBERS).for_each(|who| self.subscribes(who));
         (0..MEMBERS).try_for_each(|who| self.reads(who))
@@ -639,62 +653,37 @@ fn masked(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// Plays a history. Returns how many messages, gaps and outcomes there were: of clients, if there are some.
+/// Plays a history. Counts messages, gaps and outcomes: of clients, if there are some.
 fn play<J: Judging>(
     seed: u64,
     fault: Fault,
-    loses: bool,
-    has_clients: bool,
-) -> Result<[usize; 5], String> {
+    (loses, has_clients): (bool, bool),
+    all: &mut [usize; 5],
+) -> Result<(), String> {
     let mut world = World::<J>::new(seed, fault, loses, has_clients);
     (0..STEPS).try_for_each(|_| world.step()).and_then(|()| world.settles())?;
-    let mut all = [0; 5];
     for (who, member) in world.members.iter().enumerate() {
         if !has_clients || is_client(who) {
-            add(&mut all, member.judge.seen());
+            all.add(&member.judge.seen());
         }
     }
-    Ok(all)
+    Ok(())
 }
 
-/// Plays many histories, on as many CPUs as there are in the full tier; or one, if `SIMULATION_SEED` says which. Returns
-/// how many messages, gaps and outcomes there were, unless it was one.
+/// Plays many histories, or one, if `SIMULATION_SEED` says which. Returns how many messages, gaps and outcomes there were,
+/// unless it was one.
 fn play_all<J: Judging>(loses: bool, has_clients: bool) -> Option<[usize; 5]> {
-    let one = env::var("SIMULATION_SEED").ok().map(|seed| seed.parse::<u64>().unwrap());
-    let seeds = one.map_or(0..by_tier(200, 100_000), |one| one..one + 1);
-    let threads = by_tier(1, thread::available_parallelism().map_or(1, usize::from));
-    let next = AtomicU64::new(seeds.start);
-    let play_some = || {
-        let mut all = [0; 5];
-        loop {
-            let seed = next.fetch_add(1, Relaxed);
-            if seed >= seeds.end {
-                return all;
-            }
-            match play::<J>(seed, Fault::None, loses, has_clients) {
-                Ok(seen) => add(&mut all, seen),
-                Err(why) => panic!("SIMULATION_SEED={seed}: {why}"),
-            }
-        }
-    };
-    let mut all = [0; 5];
-    thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(play_some)).collect();
-        threads.into_iter().for_each(|one| add(&mut all, one.join().expect("no seed fails")));
-    });
-    let is_one = one.is_some();
-    assert!(is_one || all[0] > 20 && all[2..].iter().all(|seen| *seen > 20), "{all:?}");
-    (!is_one).then_some(all)
-}
-
-fn add(all: &mut [usize; 5], seen: [usize; 5]) {
-    all.iter_mut().zip(seen).for_each(|(sum, seen)| *sum += seen);
+    let history =
+        |seed, all: &mut [usize; 5]| play::<J>(seed, Fault::None, (loses, has_clients), all);
+    let all = histories::check("SIMULATION_SEED", by_tier(200, 100_000), history)?;
+    assert!(all[0] > 20 && all[2..].iter().all(|seen| *seen > 20), "{all:?}");
+    Some(all)
 }
 
 fn is_found<J: Judging>(fault: Fault, loses: bool) {
-    let found =
-        (0..by_tier(300, 10_000)).find(|seed| play::<J>(*seed, fault, loses, false).is_err());
-    assert!(found.is_some(), "{fault:?} is not found");
+    histories::find(fault, by_tier(300, 10_000), |seed, all: &mut [usize; 5]| {
+        play::<J>(seed, fault, (loses, false), all)
+    });
 }
 
 #[test]
@@ -731,14 +720,15 @@ fn while_the_broker_lives_clients_recover_everything() {
     }
 }
 
-/// The fault is found by what a client gets.
+/// The fault is found by what a client gets. Most members are none, and epochs are random, so it may take longer.
 fn is_found_by_clients<J: Judging>(fault: Fault, loses: bool) {
-    let of_client = |why: String| {
+    let is_of_client = |why: &String| {
         (0..MEMBERS).any(|who| is_client(who) && why.starts_with(&format!("member {who}:")))
     };
-    let is_found = |seed: &u64| play::<J>(*seed, fault, loses, true).err().is_some_and(of_client);
-    let found = (0..by_tier(300, 10_000)).find(is_found);
-    assert!(found.is_some(), "{fault:?} is not found");
+    histories::find(fault, by_tier(2_000, 10_000), |seed, all: &mut [usize; 5]| {
+        let found = play::<J>(seed, fault, (loses, true), all).err();
+        found.filter(is_of_client).map_or(Ok(()), Err)
+    });
 }
 
 #[test]

@@ -4,9 +4,12 @@
 use super::{Cores, Socket, with_history};
 use regatta_engine::simulator::Random;
 use regatta_service::hub::Settings;
-use regatta_testkit::by_tier;
+use regatta_testkit::{
+    by_tier,
+    histories::{self, Counts},
+};
 use serde_json::{Value, json};
-use std::{collections::HashMap, env, time::Duration};
+use std::{collections::HashMap, time::Duration};
 
 const CLIENTS: usize = 4;
 const ROOMS: [&str; 3] = ["red", "green", "blue"];
@@ -280,22 +283,15 @@ impl World {
 }
 
 fn simulate(loses_letters: bool) {
-    let one = env::var("SIMULATION_SEED").ok().map(|seed| seed.parse::<u64>().unwrap());
-    let seeds = one.map_or(0..by_tier(200, 10_000), |one| one..one + 1);
-    let mut all = Seen::default();
-    for seed in seeds {
+    let history = |seed, all: &mut [usize; 4]| {
         let mut world = World::new(seed, loses_letters);
-        let played = (0..STEPS).try_for_each(|_| world.step()).and_then(|()| world.settles());
-        if let Err(why) = played {
-            panic!("SIMULATION_SEED={seed}: {why}");
-        }
-        all.messages += world.seen.messages;
-        all.recovered += world.seen.recovered;
-        all.lost += world.seen.lost;
-        all.gaps += world.seen.gaps;
-    }
-    let least = [all.messages, all.recovered, all.lost, all.gaps].into_iter().min();
-    assert!(one.is_some() || least.is_some_and(|least| least > 10), "{all:?}");
+        (0..STEPS).try_for_each(|_| world.step()).and_then(|()| world.settles())?;
+        let Seen { messages, recovered, lost, gaps } = world.seen;
+        all.add(&[messages, recovered, lost, gaps]);
+        Ok(())
+    };
+    let all = histories::check("SIMULATION_SEED", by_tier(200, 100_000), history);
+    assert!(all.is_none_or(|all| all.iter().all(|seen| *seen > 10)), "{all:?}");
 }
 
 #[test]

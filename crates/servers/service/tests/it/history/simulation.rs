@@ -5,10 +5,12 @@ use crate::hub::OPENING;
 use regatta_engine::{Conn, Core, Limits, Next, Now, Sessions, simulator::Random};
 use regatta_proto::websocket::Frame;
 use regatta_service::hub::{Api, HistoryLimits, Hub, Settings};
-use regatta_testkit::by_tier;
+use regatta_testkit::{
+    by_tier,
+    histories::{self, Counts},
+};
 use std::{
     collections::VecDeque,
-    env,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -303,25 +305,18 @@ pub fn frame(bytes: &[u8]) -> Option<(&str, usize)> {
     Some((str::from_utf8(text).unwrap(), end))
 }
 
-/// Runs simulations. Returns how many messages, gaps and recoveries there were.
-fn simulate(faults: Faults) -> [usize; 3] {
-    let one = env::var("SIMULATION_SEED").ok().map(|seed| seed.parse::<u64>().unwrap());
-    let seeds = one.map_or(0..by_tier(300, 20_000), |one| one..one + 1);
-    let mut all = [0; 3];
-    for seed in seeds {
+/// Plays many histories, which must have messages, gaps and recoveries.
+fn simulate(faults: Faults) {
+    let history = |seed, all: &mut [usize; 3]| {
         let mut world = World::new(seed, faults);
-        let played = (0..STEPS).try_for_each(|_| world.step()).and_then(|()| world.settles());
-        if let Err(why) = played {
-            panic!("SIMULATION_SEED={seed}: {why}");
-        }
+        (0..STEPS).try_for_each(|_| world.step()).and_then(|()| world.settles())?;
         for Client { judge, .. } in &world.clients {
-            all[0] += judge.messages;
-            all[1] += judge.gaps;
-            all[2] += judge.recovered;
+            all.add(&[judge.messages, judge.gaps, judge.recovered]);
         }
-    }
-    assert!(one.is_some() || all.iter().all(|seen| *seen > 100), "{all:?}");
-    all
+        Ok(())
+    };
+    let all = histories::check("SIMULATION_SEED", by_tier(300, 100_000), history);
+    assert!(all.is_none_or(|all| all.iter().all(|seen| *seen > 100)), "{all:?}");
 }
 
 #[test]

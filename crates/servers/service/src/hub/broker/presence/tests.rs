@@ -10,10 +10,10 @@ use super::{
 };
 use crate::hub::{census::Person, message::Change};
 use regatta_engine::{RoomName, Ticket, simulator::Random};
-use regatta_testkit::by_tier;
+use regatta_testkit::{by_tier, histories};
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
-    env, iter,
+    iter,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -661,27 +661,23 @@ fn kind(command: &Command) -> &'static str {
     }
 }
 
-fn play(seed: u64, fault: Fault) -> Result<(), String> {
-    let mut world = World::new(seed, fault);
-    (0..STEPS).try_for_each(|_| world.step()).and_then(|()| world.settles())
+fn play(fault: Fault) -> impl Fn(u64, &mut ()) -> Result<(), String> {
+    move |seed, ()| {
+        let mut world = World::new(seed, fault);
+        (0..STEPS).try_for_each(|_| world.step()).and_then(|()| world.settles())
+    }
 }
 
 #[test]
 fn after_15_seconds_all_nodes_and_members_know_who_is_where() {
-    let one = env::var("SIMULATION_SEED").ok().map(|seed| seed.parse::<u64>().unwrap());
-    for seed in one.map_or(0..by_tier(300, 30_000), |one| one..one + 1) {
-        if let Err(why) = play(seed, Fault::None) {
-            panic!("SIMULATION_SEED={seed}: {why}");
-        }
-    }
+    histories::check("SIMULATION_SEED", by_tier(300, 100_000), play(Fault::None));
 }
 
 #[test]
 fn planted_mistakes_are_found() {
     use Fault::{AppliesTwice, KeepsDead, LosesLast, NotAnew, StaleRead};
     for fault in [KeepsDead, AppliesTwice, LosesLast, NotAnew, StaleRead] {
-        let found = (0..by_tier(300, 10_000)).find(|seed| play(*seed, fault).is_err());
-        assert!(found.is_some(), "{fault:?} is not found");
+        histories::find(fault, by_tier(300, 10_000), play(fault));
     }
 }
 

@@ -105,18 +105,21 @@ impl Dialect {
     }
 
     /// Hears a line. Returns the same in the hub's own protocol.
-    pub fn hears(&mut self, text: &str) -> Result<Vec<String>, String> {
-        let heard: Value = serde_json::from_str(text).map_err(|why| format!("{text}: {why}"))?;
-        let Some(id) = heard["id"].as_u64() else { return self.pushed(&heard["push"]) };
-        match self.asked.remove(&id).ok_or(format!("an answer to nothing: {heard}"))? {
+    pub fn hears(&mut self, text: &str) -> Result<Vec<Value>, String> {
+        let mut heard: Value =
+            serde_json::from_str(text).map_err(|why| format!("{text}: {why}"))?;
+        let Some(id) = heard["id"].as_u64() else { return self.pushed(heard["push"].take()) };
+        let asked = self.asked.remove(&id);
+        match asked.ok_or_else(|| format!("an answer to nothing: {heard}"))? {
             Asked::Connect if heard["connect"]["client"].is_string() => Ok(Vec::new()),
-            Asked::Subscribe(position) => self.is_answered(position, &heard),
+            Asked::Subscribe(position) => self.is_answered(position, heard),
             Asked::Publish(payload) => {
+                let payload: Value = serde_json::from_str(&payload).unwrap();
                 let result = match heard["publish"].is_object() {
-                    true => format!(r#"{{"type":"broadcastResult","payload":{payload}}}"#),
+                    true => json!({"type": "broadcastResult", "payload": payload}),
                     false => {
                         let why = &heard["error"]["message"];
-                        format!(r#"{{"type":"error","error":{why},"payload":{payload}}}"#)
+                        json!({"type": "error", "error": why, "payload": payload})
                     }
                 };
                 if !heard["error"].is_null() && heard["error"]["code"] != 100 {
@@ -134,8 +137,8 @@ impl Dialect {
     }
 
     /// The messages of a page have one offset after the other.
-    fn has_history(&self, heard: &Value) -> Result<Vec<String>, String> {
-        let all = heard["history"]["publications"].as_array().cloned().unwrap_or_default();
+    fn has_history(&self, heard: &Value) -> Result<Vec<Value>, String> {
+        let all = heard["history"]["publications"].as_array().map_or(&[][..], Vec::as_slice);
         let offsets: Vec<u64> = all.iter().filter_map(|one| one["offset"].as_u64()).collect();
         let top = heard["history"]["offset"].as_u64().unwrap_or_default();
         let are_right = offsets
@@ -153,8 +156,8 @@ impl Dialect {
     fn is_answered(
         &mut self,
         named: Option<Position>,
-        heard: &Value,
-    ) -> Result<Vec<String>, String> {
+        mut heard: Value,
+    ) -> Result<Vec<Value>, String> {
         self.subscribes = false;
         if self.unsubscribes {
             // It may have begun before.
@@ -175,8 +178,8 @@ impl Dialect {
         self.is_in = true;
         let at = result["epoch"].as_str().map(str::to_owned).zip(result["offset"].as_u64());
         let is_recovered = result["recovered"] == true;
-        let publications = result["publications"].as_array().cloned().unwrap_or_default();
-        if !is_recovered && !publications.is_empty() {
+        let publications = result["publications"].as_array().map_or(0, Vec::len);
+        if !is_recovered && publications > 0 {
             return Err(format!("messages behind nothing: {heard}"));
         }
         let begins = |kind: &str, recovered: Option<bool>, at: &Option<Position>| {
@@ -187,7 +190,7 @@ impl Dialect {
             if let Some(recovered) = recovered {
                 text["recovered"] = json!(recovered);
             }
-            text.to_string()
+            text
         };
         let mut all = Vec::new();
         match (is_recovered, again, &named) {
@@ -201,27 +204,28 @@ impl Dialect {
         }
         let position = at.clone();
         self.position = if is_recovered { named } else { at };
-        for publication in &publications {
-            all.push(self.gets(publication));
+        for at in 0..publications {
+            all.push(self.gets(heard["subscribe"]["publications"][at].take()));
         }
         if self.position != position {
-            return Err(format!("{:?} is not behind the messages: {heard}", self.position));
+            return Err(format!("{:?} is not behind the messages: {all:?}", self.position));
         }
         Ok(all)
     }
 
-    fn gets(&mut self, publication: &Value) -> String {
-        let mut text = json!({"type": "broadcast", "payload": publication["data"]});
+    fn gets(&mut self, mut publication: Value) -> Value {
+        let mut text = json!({"type": "broadcast"});
+        text["payload"] = publication["data"].take();
         let offset = publication["offset"].as_u64();
         if let Some(offset) = offset {
             text["offset"] = json!(offset);
         }
         self.position =
             self.position.take().zip(offset).map(|((epoch, _), offset)| (epoch, offset));
-        text.to_string()
+        text
     }
 
-    fn pushed(&mut self, push: &Value) -> Result<Vec<String>, String> {
+    fn pushed(&mut self, mut push: Value) -> Result<Vec<Value>, String> {
         if self.unsubscribes {
             return Ok(Vec::new());
         }
@@ -229,7 +233,7 @@ impl Dialect {
             return Err(format!("not for this subscription: {push}"));
         }
         if push["pub"].is_object() {
-            return Ok(vec![self.gets(&push["pub"])]);
+            return Ok(vec![self.gets(push["pub"].take())]);
         }
         if push["unsubscribe"]["code"] != 2500 {
             return Err(push.to_string());
@@ -237,9 +241,6 @@ impl Dialect {
         self.is_in = false;
         // With a position, it is known only later whether something is missing.
         let is_missing = self.position.is_none();
-        Ok(is_missing
-            .then(|| r#"{"type":"gap","recovered":false}"#.to_owned())
-            .into_iter()
-            .collect())
+        Ok(is_missing.then(|| json!({"type": "gap", "recovered": false})).into_iter().collect())
     }
 }
