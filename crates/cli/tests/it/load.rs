@@ -78,7 +78,7 @@ fn the_articles_burst_is_shown_beside_the_articles_figures() {
 #[test]
 fn idle_connections_and_a_rate_are_in_the_result() {
     let server = Server::double("epoll", &[]);
-    let more = ["-c", "50", "--idle", "30", "-p", "8", "-r", "1k/s", "-d", "300ms"];
+    let more = ["-c", "50", "--idle", "30", "-p", "8", "-r", "1k/s", "-d", "1s"];
     let output = load(&server, &[&more[..], &["--warm-up", "0s", "--json", "-"]].concat());
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let result = json(&output);
@@ -86,7 +86,7 @@ fn idle_connections_and_a_rate_are_in_the_result() {
     assert_eq!((&result["target_rate_per_s"], &result["unsent"]), (&1_000.into(), &0.into()));
     assert!(result["instances_s"].as_array().unwrap().is_empty());
     let open = &result["open_loop"];
-    assert!(open["due"].as_u64().is_some_and(|due| (200..400).contains(&due)), "{open}");
+    assert!(open["due"].as_u64().is_some_and(|due| (800..1_200).contains(&due)), "{open}");
     for part in ["latency_ns", "service_ns"] {
         assert!(result[part]["p50"].as_u64().is_some_and(|p50| p50 > 0), "{part}");
     }
@@ -235,7 +235,8 @@ fn urls_that_name_no_server_are_refused() {
 #[test]
 fn a_threshold_that_does_not_pass_fails_the_load() {
     let server = Server::double("epoll", &[]);
-    let base = ["-c", "2", "-d", "300ms", "--warm-up", "0s"];
+    // On a busy machine a server may get no CPU for some hundred milliseconds.
+    let base = ["-c", "2", "-d", "1s", "--warm-up", "0s"];
     let output = load(&server, &[&base[..], &["--fail-if", "errors>0"]].concat());
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{text}");
@@ -334,10 +335,17 @@ fn the_seconds_in_files_add_up_to_the_result() {
             let series = fs::read_to_string(&csv).unwrap();
             let rows: Vec<Vec<&str>> =
                 series.lines().skip(1).map(|line| line.split(',').collect()).collect();
-            let numbers: Vec<&str> = rows.iter().map(|row| row[0]).collect();
-            assert_eq!(numbers, ["0", "1", "2"], "{case}");
-            let length: f64 = rows[2][1].parse().unwrap();
-            assert!((0.5..0.7).contains(&length), "{length}: {case}");
+            // On a busy machine the window ends late, perhaps in another second.
+            let numbers: Vec<usize> = rows.iter().map(|row| row[0].parse().unwrap()).collect();
+            assert!(numbers.iter().copied().eq(0..rows.len()), "{numbers:?}: {case}");
+            let window = result["duration_s"].as_f64().unwrap();
+            assert!((2.5..12.5).contains(&window) && rows.len() >= 3, "{case}");
+            let lengths = rows.iter().map(|row| row[1].parse::<f64>().unwrap());
+            let lengths: Vec<f64> = lengths.collect();
+            let (last, before) = lengths.split_last().unwrap();
+            let rest = window - before.len() as f64;
+            assert!(before.iter().all(|length| *length == 1.0), "{lengths:?}: {case}");
+            assert!((last - rest).abs() < 0.001, "{last}: {case}");
             if drive[0] != "--rate" {
                 let requests = rows.iter().map(|row| row[2].parse::<u64>().unwrap()).sum::<u64>();
                 assert_eq!(result["requests"], requests, "{case}");
@@ -354,7 +362,7 @@ fn the_seconds_in_files_add_up_to_the_result() {
             assert!(whole.len() > 100 && sum == whole, "{} {}: {case}", sum.len(), whole.len());
 
             let lines: Vec<&str> = stderr.lines().filter(|line| line.contains("/s  p50")).collect();
-            assert_eq!(lines.len(), 3, "{stderr}");
+            assert_eq!(lines.len(), rows.len(), "{stderr}");
             assert!(
                 lines[0].starts_with("    1 s  ") && lines[1].starts_with("    2 s  "),
                 "{stderr}"
@@ -369,7 +377,7 @@ fn the_seconds_in_files_add_up_to_the_result() {
 fn each_stage_has_its_rate_its_figures_and_its_verdict() {
     let server = Server::double("epoll", &[]);
     let pid = server.child.id().to_string();
-    let stages = ["--stages", "300ms:1k/s,200ms:1M/s,300ms:500/s", "--arrivals", "constant"];
+    let stages = ["--stages", "1s:1k/s,200ms:1M/s,1s:500/s", "--arrivals", "constant"];
     let more = ["-c", "2", "--pid", &pid, "--json", "/dev/stderr"];
     let fail_if = ["--fail-if", "rate<1/s", "--fail-if", "errors=0"];
     for processes in ["1", "2"] {
@@ -383,7 +391,7 @@ fn each_stage_has_its_rate_its_figures_and_its_verdict() {
             let each = result["stages"].as_array().unwrap().iter();
             each.map(|stage| stage.pointer(key).cloned().unwrap_or_default()).collect::<Vec<_>>()
         };
-        assert_eq!(of("/open_loop/due"), [300, 200_000, 150].map(serde_json::Value::from));
+        assert_eq!(of("/open_loop/due"), [1_000, 200_000, 500].map(serde_json::Value::from));
         assert_eq!(of("/target_rate_per_s"), [1_000, 1_000_000, 500].map(serde_json::Value::from));
         assert!(of("/server_cpu_ns_per_request").iter().all(|cost| cost.as_f64() > Some(100.0)));
         // Other tests use the CPUs, so latencies and rates may be void.

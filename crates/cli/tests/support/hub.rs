@@ -9,7 +9,10 @@ use std::{
     mem,
     net::{SocketAddr, TcpStream},
     process::{Command, Stdio},
-    sync::{Arc, mpsc::channel},
+    sync::{
+        Arc,
+        mpsc::{Receiver, channel},
+    },
     thread,
     time::Duration,
 };
@@ -139,23 +142,42 @@ pub fn with_metrics_and_lines(mut command: Command) -> (Server, SocketAddr, Stri
     (server, page, before)
 }
 
-/// What a server prints to stderr after `before`, up to a line with the text `last`. A thread of the server prints, so it
-/// may be late.
-pub fn printed_through(server: &mut Server, before: String, last: &str) -> String {
-    const PATIENCE: Duration = Duration::from_secs(20);
-    let stderr = BufReader::new(server.child.stderr.take().expect("it is piped"));
-    let (sender, lines) = channel();
-    thread::spawn(move || {
-        stderr.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
-    });
-    let mut printed = before;
-    while !printed.contains(last) {
-        let line = lines.recv_timeout(PATIENCE);
-        let line = line.unwrap_or_else(|_| panic!("waited for a line with {last:?}: {printed}"));
-        printed.push_str(&line);
-        printed.push('\n');
+/// What a server prints to stderr. A thread of the server prints, so it may be late.
+pub struct Printed {
+    lines: Receiver<String>,
+    /// What was printed by now.
+    pub text: String,
+}
+
+impl Printed {
+    /// What it prints from now on, after `before`.
+    pub fn by(server: &mut Server, before: String) -> Printed {
+        let stderr = BufReader::new(server.child.stderr.take().expect("it is piped"));
+        let (sender, lines) = channel();
+        thread::spawn(move || {
+            stderr.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+        });
+        Printed { lines, text: before }
     }
-    printed
+
+    /// Reads up to a line with the text `last`.
+    pub fn through(&mut self, last: &str) {
+        const PATIENCE: Duration = Duration::from_secs(20);
+        while !self.text.contains(last) {
+            let line = self.lines.recv_timeout(PATIENCE);
+            let line =
+                line.unwrap_or_else(|_| panic!("waited for a line with {last:?}: {}", self.text));
+            self.text.push_str(&line);
+            self.text.push('\n');
+        }
+    }
+}
+
+/// What a server prints to stderr after `before`, up to a line with the text `last`.
+pub fn printed_through(server: &mut Server, before: String, last: &str) -> String {
+    let mut printed = Printed::by(server, before);
+    printed.through(last);
+    printed.text
 }
 
 /// Writes a certificate of localhost and 127.0.0.1, and its key, to files. Returns the options for them, and a client

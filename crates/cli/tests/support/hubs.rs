@@ -4,11 +4,7 @@ use super::{
     Server,
     hub::{hub, metric, page},
     liar::{Liar, Lie},
-    shard::{
-        cluster::{Cluster, replicate},
-        nodes::Node,
-        sentinel::Park,
-    },
+    shard::{cluster::Cluster, nodes::Node, sentinel::Park},
     until, until_within,
 };
 use regatta_testkit::child::run_within;
@@ -63,7 +59,7 @@ impl HubCluster {
     pub fn start() -> HubCluster {
         let cluster = Cluster::start(3, 1);
         let place = cluster.place(TAG);
-        replicate(&cluster.others[0], &cluster.masters[place]);
+        cluster.replicate(place);
         HubCluster { cluster, place }
     }
 
@@ -84,17 +80,17 @@ impl HubCluster {
     /// Kills the master. Returns when its replica has taken over.
     pub fn kill_master(&mut self) {
         self.master().kill();
-        self.cluster.fail_over(self.place);
+        self.cluster.see_failover(self.place);
     }
 
     /// Stops the master, so that it does not answer. Returns when its replica has taken over.
     pub fn stop_master(&mut self) {
         self.master().signal("STOP");
-        self.cluster.fail_over(self.place);
+        self.cluster.see_failover(self.place);
     }
 
     /// The replica becomes the master without a loss, as an operator may want it.
-    pub fn fail_over(&self) {
+    pub fn replace(&self) {
         assert_eq!(self.replica().client().say("CLUSTER FAILOVER"), "+OK\r\n");
     }
 }

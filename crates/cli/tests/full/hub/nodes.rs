@@ -37,7 +37,7 @@ fn stopped(hubs: &mut Hubs) {
 }
 
 fn killed_for_good(hubs: &mut Hubs<Park>) {
-    hubs.broker.fail_over();
+    hubs.broker.kill_master();
     hubs.see_the_failover();
     hubs.deliver(100 * SHAPE.members);
 }
@@ -55,7 +55,7 @@ fn killed_in_cluster(hubs: &mut Hubs<HubCluster>) {
 }
 
 fn replaced_in_cluster(hubs: &mut Hubs<HubCluster>) {
-    hubs.broker.fail_over();
+    hubs.broker.replace();
     hubs.see_the_failover();
     hubs.deliver(100 * SHAPE.members);
 }

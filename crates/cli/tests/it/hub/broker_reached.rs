@@ -4,7 +4,9 @@ use crate::{
     hub::broker::member,
     support::{
         Server,
-        hub::{hear, hub, hub_command, metric, printed_through, send, with_metrics_and_lines},
+        hub::{
+            Printed, hear, hub, hub_command, metric, printed_through, send, with_metrics_and_lines,
+        },
         hubs::{joined, joined_at},
         on_models,
         shard::{
@@ -34,6 +36,7 @@ fn a_password_that_is_changed_is_read_again() {
     fs::write(&file, "first").unwrap();
     let (mut server, operators) =
         joined("percore", &broker, &["--broker-password-file", text(&file)]);
+    let mut printed = Printed::by(&mut server, String::new());
     // Nobody has written the new one yet, and the file is away.
     fs::remove_file(&file).unwrap();
     let mut operator = broker.client();
@@ -41,15 +44,18 @@ fn a_password_that_is_changed_is_read_again() {
         assert_eq!(operator.say(line), "+OK\r\n");
     }
     operator.say("CLIENT KILL TYPE pubsub");
-    // The file is looked at once in a second. The pauses between six attempts are longer.
     until("the old one is refused", || metric(operators, FAILED) > 6);
     assert_eq!(metric(operators, UP), 0);
-    fs::write(&file, "second").unwrap();
-    until("the new one is used", || metric(operators, UP) == 1);
-    let printed =
-        printed_through(&mut server, String::new(), "new connections get the new password in");
-    let count = |part: &str| printed.matches(part).count();
+    // The file is looked at once in a second.
     let kept = format!("cannot read {}", text(&file));
+    printed.through(&kept);
+    let new = folder.path().join("new");
+    fs::write(&new, "second").unwrap();
+    fs::rename(&new, &file).unwrap();
+    until("the new one is used", || metric(operators, UP) == 1);
+    printed.through("new connections get the new password in");
+    let printed = printed.text;
+    let count = |part: &str| printed.matches(part).count();
     assert_eq!((count(&kept), count("the previous password stays in use")), (1, 1), "{printed}");
     assert_eq!(count("WRONGPASS"), 1, "{printed}");
     assert!(!printed.contains("second") && !printed.contains("first"), "{printed}");

@@ -30,6 +30,7 @@ use std::{
 };
 
 const UP: &str = "regatta_hub_broker_up";
+const LOST: &str = "regatta_hub_broker_lost_total";
 const FAILED: &str = "regatta_hub_broker_failed_total";
 const SWITCHES: &str = "regatta_hub_broker_master_switches_total";
 const MASTER_AGE: &str = "regatta_hub_broker_master_age_seconds";
@@ -59,23 +60,21 @@ fn talk_during(park: &mut Park, fails: impl FnOnce(&mut Park)) -> Vec<(Server, S
 #[test]
 fn a_master_that_is_killed_is_left_and_not_used_when_it_returns() {
     let mut park = Park::start();
-    let hubs = talk_during(&mut park, |park| {
-        park.fail_over();
-    });
+    let hubs = talk_during(&mut park, Park::kill_master);
+    let losses = || hubs.iter().map(|(_, page)| metric(*page, LOST));
+    let before: Vec<u64> = losses().collect();
     // It does not know that it is none any longer.
     park.one.restart(&[]);
     park.see_old_master_demoted();
     assert_eq!((hubs_at(&park.replica), hubs_at(&park.one)), (2, 0));
     // Nor were they there meanwhile.
-    assert!(hubs.iter().all(|(_, page)| metric(*page, SWITCHES) == 1));
+    assert!(losses().eq(before) && hubs.iter().all(|(_, page)| metric(*page, SWITCHES) == 1));
 }
 
 #[test]
 fn a_failover_that_an_operator_wants_is_followed_while_the_old_master_answers() {
     let mut park = Park::start();
-    talk_during(&mut park, |park| {
-        park.replace();
-    });
+    talk_during(&mut park, Park::replace);
 }
 
 /// A server that answers as a Sentinel does.

@@ -50,7 +50,8 @@ fn an_entry_is_built_raced_with_its_mounts_and_stopped() {
     }
     for profile in ["json", "limited-conn"] {
         let (race, out) = (format!("races/arena-{profile}.toml"), format!("out-{profile}"));
-        let args = ["--rounds", "1", "--window", "300ms", "--out", &out];
+        // On a busy machine the server may get no CPU for some hundred milliseconds.
+        let args = ["--rounds", "1", "--window", "1s", "--out", &out];
         let ended = course.race(&[&[race.as_str()][..], &args].concat());
         let rounds = fs::read_to_string(course.path(&out).join("rounds.jsonl"));
         let rounds = rounds.unwrap_or_else(|error| panic!("{error}: {}", ended.stderr));
@@ -60,11 +61,8 @@ fn an_entry_is_built_raced_with_its_mounts_and_stopped() {
             rounds.iter().filter(|round| round.contender == "arena-plain").collect();
         assert!(!own.is_empty(), "{}", ended.stderr);
         for round in own {
-            // Every reply is checked, also those after the window.
             assert_eq!(round.outcome, Outcome::Finished, "{}", ended.stderr);
-            // On a busy machine the server may get no CPU in a window of 300 ms.
-            let warm_up = round.warm_up.map_or(0, |warm_up| warm_up.requests);
-            assert!(round.requests + warm_up > 0 && round.served_by_others.is_none(), "{round:?}");
+            assert!(round.requests > 0 && round.served_by_others.is_none(), "{round:?}");
         }
     }
     let refused = course.race(&["races/arena-json.toml", "--schedule", "duels"]).with_status(2);

@@ -156,7 +156,7 @@ fn a_stop_disconnects_blocked_clients_at_once(model: &str) {
 on_shard_models!(blocked_clients_and_silent_subscribers_are_not_idle: sharing);
 
 fn blocked_clients_and_silent_subscribers_are_not_idle(model: &str) {
-    let (nodes, proxy) = sharded(model, 2, &["--idle-timeout", "200ms"]);
+    let (nodes, proxy) = sharded(model, 2, &["--idle-timeout", "1s"]);
     let (mut blocked, mut subscribed) = (client(&proxy), client(&proxy));
     subscribed.say("SUBSCRIBE channel");
     blocked.raw(b"BLPOP list 0\r\n");

@@ -3,11 +3,10 @@
 use crate::support::{
     Server,
     shard::{
-        client,
-        cluster::{Cluster, migrate, replicate},
+        FAILOVER, client,
+        cluster::{Cluster, migrate},
         nodes::Node,
         on_shard_models, proxy_to,
-        sentinel::FAILOVER,
     },
     until, until_within,
 };
@@ -157,7 +156,7 @@ fn a_failover_is_followed(model: &str) {
     let mut clients: Vec<_> = (0..4).map(|_| client(&proxy)).collect();
     let replica = &cluster.others[0];
     let master = cluster.place("a");
-    replicate(replica, &cluster.masters[master]);
+    cluster.replicate(master);
     assert_eq!(clients[0].say("SET a 1"), "+OK\r\n");
     let mut direct = replica.client();
     assert_eq!(direct.say("READONLY"), "+OK\r\n");

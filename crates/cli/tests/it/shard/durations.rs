@@ -108,7 +108,7 @@ fn a_duration_is_the_time_of_the_node(model: &str) {
     let (proxy, page) = proxy(model, &nodes);
     let mut client = client(&proxy);
     client.say("SET k v");
-    assert_eq!(nodes[0].client().say("CLIENT PAUSE 600"), "+OK\r\n");
+    assert_eq!(nodes[0].client().say("CLIENT PAUSE 3000"), "+OK\r\n");
     let start = Instant::now();
     assert_eq!(client.say("GET k"), "$1\r\nv\r\n", "{model}");
     let measured = start.elapsed().as_secs_f64();
@@ -120,15 +120,15 @@ fn a_duration_is_the_time_of_the_node(model: &str) {
     };
     let sum = of("sum", "read", "");
     // The clocks are those of two processes that wait for each other.
-    assert!((0.2..measured + 0.05).contains(&sum), "{model}: {sum}, measured {measured}");
+    assert!((1.0..measured + 0.05).contains(&sum), "{model}: {sum}, measured {measured}");
     assert_eq!(of("bucket", "read", ",le=\"0.1\""), 0.0, "{model}: {page}");
     assert_eq!(of("bucket", "read", ",le=\"+Inf\""), 1.0, "{model}: {page}");
     let blocked = of("sum", "blocking", "");
     assert!((0.29..20.0).contains(&blocked), "{model}: {blocked}");
 }
 
-/// Pauses of a node.
-const PAUSE: Duration = Duration::from_secs(1);
+/// Pauses of a node: a busy machine delays the first bytes of a reply by less.
+const PAUSE: Duration = Duration::from_secs(3);
 
 /// A node that pauses within its first reply to GET, and before the second one.
 fn pausing() -> SocketAddr {
@@ -173,7 +173,7 @@ fn a_reply_is_measured_until_its_first_bytes(model: &str) {
     let of = |what: &str, le: &str| {
         value(&page, &format!("{NAME}_{what}{{class=\"read\",node=\"{node}\"{le}}}"))
     };
-    assert_eq!((of("count", ""), of("bucket", ",le=\"0.5\"")), (2.0, 1.0), "{model}: {page}");
+    assert_eq!((of("count", ""), of("bucket", ",le=\"2\"")), (2.0, 1.0), "{model}: {page}");
     let sum = of("sum", "");
-    assert!((0.9..20.0).contains(&sum), "{model}: {sum}");
+    assert!((2.9..20.0).contains(&sum), "{model}: {sum}");
 }

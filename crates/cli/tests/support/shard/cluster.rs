@@ -1,6 +1,6 @@
 //! A real Redis Cluster.
 
-use super::{client::Client, nodes::Node, sentinel::FAILOVER};
+use super::{FAILOVER, client::Client, nodes::Node};
 use crate::support::{until, until_within};
 use regatta_testkit::port;
 
@@ -48,28 +48,45 @@ impl Cluster {
                 info.contains("cluster_state:ok") && info.contains(&count)
             });
         }
-        set_timeout(&nodes, CALM);
+        calm(&nodes.iter().collect::<Vec<_>>(), 0);
         let others = nodes.split_off(masters);
         Cluster { masters: nodes, others }
     }
 
+    /// Makes the first node without slots a replica of the master at this place. Returns when all know it, because only
+    /// those that do vote for it.
+    pub fn replicate(&self, place: usize) {
+        let (replica, master) = (&self.others[0], &self.masters[place]);
+        let all: Vec<&Node> = self.masters.iter().chain(&self.others).collect();
+        set_timeout(&all, EAGER);
+        let [own, of] = [replica, master].map(id);
+        assert_eq!(replica.client().say(&format!("CLUSTER REPLICATE {of}")), "+OK\r\n");
+        until("it is connected", || replica.client().say("ROLE").contains("connected"));
+        let knows = |node: &&Node| {
+            let nodes = node.client().say("CLUSTER NODES");
+            nodes.lines().any(|line| line.starts_with(&own) && line.contains(&of))
+        };
+        until("all know it as a replica", || all.iter().all(knows));
+        calm(&all, 0);
+    }
+
     /// Lets the other nodes notice soon that the master at this place does not answer, so that its replica takes over.
     pub fn notice(&self, place: usize) {
-        set_timeout(self.all_but(place), EAGER);
+        set_timeout(&self.all_but(place), EAGER);
     }
 
     /// The same. Returns when its replica, the first node without slots, has taken over.
-    pub fn fail_over(&self, place: usize) {
+    pub fn see_failover(&self, place: usize) {
         self.notice(place);
         until_within(FAILOVER, "the replica has taken over", || {
             self.others[0].client().say("ROLE").contains("master")
         });
-        set_timeout(self.all_but(place), CALM);
+        calm(&self.all_but(place), 1);
     }
 
-    fn all_but(&self, place: usize) -> impl Iterator<Item = &Node> {
-        let masters = self.masters.iter().enumerate().filter(move |(at, _)| *at != place);
-        masters.map(|(_, node)| node).chain(&self.others)
+    fn all_but(&self, place: usize) -> Vec<&Node> {
+        let masters = self.masters.iter().enumerate().filter(|(at, _)| *at != place);
+        masters.map(|(_, node)| node).chain(&self.others).collect()
     }
 
     /// The master of the slot of a key, by the ranges at the start.
@@ -83,18 +100,28 @@ impl Cluster {
     }
 }
 
-fn set_timeout<'a>(nodes: impl IntoIterator<Item = &'a Node>, millis: &str) {
+fn set_timeout(nodes: &[&Node], millis: &str) {
     for node in nodes {
         let line = format!("CONFIG SET cluster-node-timeout {millis}");
         assert_eq!(node.client().say(&line), "+OK\r\n");
     }
 }
 
-/// Makes a node without slots a replica of a master.
-pub fn replicate(replica: &Node, master: &Node) {
-    let line = format!("CLUSTER REPLICATE {}", id(master));
-    assert_eq!(replica.client().say(&line), "+OK\r\n");
-    until("it is connected", || replica.client().say("ROLE").contains("connected"));
+/// From now on no node counts as failed soon. So many do so now, and rightly: one that does so wrongly would for long.
+fn calm(nodes: &[&Node], failed: usize) {
+    let works = |node: &&Node| {
+        let mut client = node.client();
+        let all = client.say("CLUSTER NODES");
+        let is_failed = |line: &&str| line.split(' ').nth(2).is_some_and(|is| is.contains("fail"));
+        client.say("CLUSTER INFO").contains("cluster_state:ok")
+            && all.lines().filter(is_failed).count() <= failed
+    };
+    until_within(FAILOVER, "no node counts as failed", || {
+        let is_right = nodes.iter().all(works);
+        set_timeout(nodes, if is_right { CALM } else { EAGER });
+        // One may have done so meanwhile.
+        is_right && nodes.iter().all(works)
+    });
 }
 
 /// Moves the slot of a key to a node, key by key, as `redis-cli --cluster reshard` does. `others`: the other nodes.

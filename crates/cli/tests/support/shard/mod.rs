@@ -10,7 +10,11 @@ pub mod tls;
 use crate::support::Server;
 use client::Client;
 use nodes::Node;
-use std::{net::SocketAddr, process::Command};
+use std::{net::SocketAddr, process::Command, time::Duration};
+
+/// How long a failover may take. Sentinels that get no CPU for two seconds do nothing for the next thirty; nodes of a
+/// cluster try again after six.
+pub const FAILOVER: Duration = Duration::from_secs(90);
 
 /// Declares a test for each model on which clients share connections to nodes (`sharing`), on which each client
 /// has its own (`sequential`), or for all: see [`on_models!`]. It is ignored if there is no redis-server.

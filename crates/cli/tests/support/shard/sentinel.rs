@@ -1,6 +1,7 @@
 //! Real Redis Sentinels.
 
 use super::{
+    FAILOVER,
     client::Client,
     nodes::{Node, REDIS},
 };
@@ -10,17 +11,14 @@ use std::{
     fs,
     net::{Ipv4Addr, SocketAddr},
     process::{Child, Command, Stdio},
-    time::{Duration, Instant},
 };
 use tempfile::TempDir;
 
-/// After so many milliseconds without an answer a server counts as down, while a test wants a failover and otherwise.
-/// Sentinels that get no CPU for as long see no answer of a server that works, and fail over again.
-const EAGER: u32 = 500;
-const CALM: u32 = 600_000;
-
-/// How long a failover may take. Sentinels that get no CPU for two seconds do nothing for the next thirty.
-pub const FAILOVER: Duration = Duration::from_secs(90);
+/// After so many milliseconds without an answer a server counts as down, and a failover that makes no progress is given
+/// up: while a test wants one of the master `one`, and otherwise. Sentinels that get no CPU for as long see no answer of a
+/// server that works, and fail over by themselves.
+const EAGER: [u32; 2] = [500, 3_000];
+const CALM: [u32; 2] = [600_000, 60_000];
 
 /// A Sentinel, killed and reaped when dropped.
 pub struct Sentinel {
@@ -54,11 +52,13 @@ impl Sentinel {
     fn start_with(masters: &[(&str, &Node)], port: u16, options: &str) -> Sentinel {
         let folder = tempfile::tempdir().expect("a folder");
         let mut text = format!("{options}bind 127.0.0.1\ndir .\nlogfile sentinel.log\n");
+        let [down_after, failover] = CALM;
         for (name, node) in masters {
             let (ip, port) = (node.addr().ip(), node.addr().port());
             text.push_str(&format!(
-                "sentinel monitor {name} {ip} {port} 2\nsentinel down-after-milliseconds {name} {CALM}\n\
-                 sentinel failover-timeout {name} 3000\n"
+                "sentinel monitor {name} {ip} {port} 2\n\
+                 sentinel down-after-milliseconds {name} {down_after}\n\
+                 sentinel failover-timeout {name} {failover}\n"
             ));
         }
         fs::write(folder.path().join("sentinel.conf"), text).expect("a file");
@@ -140,29 +140,31 @@ impl Park {
     }
 
     /// Kills the master `one`, like a crash. Returns when a majority of the Sentinels has made the replica the master.
-    pub fn fail_over(&mut self) -> Instant {
+    pub fn kill_master(&mut self) {
         self.one.kill();
-        self.count_as_down_after(EAGER);
-        let switched = self.see_failover();
-        self.count_as_down_after(CALM);
-        switched
+        self.set_times(EAGER);
+        self.see_failover();
+        self.set_times(CALM);
     }
 
     /// The same at the request of an operator, while the old master still answers.
-    pub fn replace(&self) -> Instant {
-        let reply = Client::connect(self.sentinels[0].addr()).say("SENTINEL FAILOVER one");
-        assert_eq!(reply, "+OK\r\n");
-        self.see_failover()
+    pub fn replace(&mut self) {
+        // A Sentinel that has got no CPU for three seconds knows no good replica.
+        until("the failover begins", || {
+            Client::connect(self.sentinels[0].addr()).say("SENTINEL FAILOVER one") == "+OK\r\n"
+        });
+        self.see_failover();
     }
 
-    fn see_failover(&self) -> Instant {
+    fn see_failover(&self) {
         until_within(FAILOVER, "a majority knows the new master", || self.know(&self.replica) >= 2);
-        Instant::now()
     }
 
-    fn count_as_down_after(&self, millis: u32) {
+    fn set_times(&self, [down_after, failover]: [u32; 2]) {
         for sentinel in &self.sentinels {
-            let set = format!("SENTINEL SET one down-after-milliseconds {millis}");
+            let set = format!(
+                "SENTINEL SET one down-after-milliseconds {down_after} failover-timeout {failover}"
+            );
             assert_eq!(Client::connect(sentinel.addr()).say(&set), "+OK\r\n");
         }
     }

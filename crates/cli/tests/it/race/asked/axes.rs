@@ -46,7 +46,7 @@ fn a_contender_gets_as_many_cpus_as_the_load_says() {
 #[test]
 fn silent_connections_are_counted_and_their_memory_is_reported() {
     let course = Course::new();
-    course.write_quiet_race("'null', 'epoll'", "300ms", "connections = 4\nidle = 200");
+    course.write_quiet_race("'null', 'epoll'", "1s", "connections = 4\nidle = 200");
     let args = ["race.toml", "--only", "epoll", "--out", "out", "--json", "-"];
     let ended = course.race(&args).raced();
     course.assert_nothing_left();
@@ -60,7 +60,7 @@ fn silent_connections_are_counted_and_their_memory_is_reported() {
 fn a_burst_is_timed_by_its_instances() {
     let course = Course::new();
     let load = "connections = 20\npipeline = 3\nburst = { instances = 4, requests = 10 }";
-    course.write_race("'null'", "300ms", load);
+    course.write_race("'null'", "1s", load);
     let args = ["race.toml", "--only", "null", "--out", "out", "--json", "-", "--rounds", "2"];
     let ended = course.race(&[&args[..], &["--contender", GOOD]].concat()).judged();
     course.assert_nothing_left();

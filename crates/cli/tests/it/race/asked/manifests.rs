@@ -14,7 +14,7 @@ fn a_load_beyond_a_stated_limit_is_skipped_and_is_not_a_failure() {
     let manifest =
         format!("name = 'small'\nabout = 'ten clients'\n{START}limits = {{ connections = 10 }}\n");
     course.write("peers/small/manifest.toml", &manifest);
-    course.write_quiet_race("'null', 'small'", "300ms", "connections = [8, 64]");
+    course.write_quiet_race("'null', 'small'", "1s", "connections = [8, 64]");
     let args = ["race.toml", "--out", "out", "--json", "-"];
     let ended = course.race(&args).raced();
     course.assert_nothing_left();
@@ -42,7 +42,7 @@ fn a_peer_that_is_not_installed_is_skipped_with_the_command_to_install_it() {
         let manifest = format!("name = '{name}'\nabout = 'a peer'\n{start}{more}");
         course.write(&format!("peers/{name}/manifest.toml"), &manifest);
     }
-    course.write_quiet_race("'absent', 'unbuilt', 'null'", "300ms", "connections = 8");
+    course.write_quiet_race("'absent', 'unbuilt', 'null'", "1s", "connections = 8");
     let race = std::fs::read_to_string(course.path("race.toml")).unwrap();
     course.write("race.toml", &race.replace("twin_of = 'nobody'", "baseline = 'absent'"));
     let good = "good=sh -c 'exec \"$ILL\" {port}'";
@@ -82,7 +82,7 @@ fn a_manifest_outside_the_race_file_takes_part_as_a_peer_or_by_its_name() {
     let course = Course::new();
     let manifest = format!("name = 'mine'\nabout = 'my own'\n{START}");
     course.write("peers/mine/manifest.toml", &manifest);
-    course.write_quiet_race("'null', 'peers'", "300ms", "connections = 8");
+    course.write_quiet_race("'null', 'peers'", "1s", "connections = 8");
     for args in [
         &["race.toml", "--json", "-", "--out", "one"][..],
         &["quick", "--only", "null,mine", "--rounds", "1", "--json", "-", "--out", "two"],

@@ -7,7 +7,7 @@ use std::process::Command;
 #[test]
 fn a_load_takes_several_processes_if_one_may_not_open_enough_connections() {
     let course = Course::new();
-    course.write_quiet_race("'null'", "300ms", "connections = [900, 8]");
+    course.write_quiet_race("'null'", "1s", "connections = [900, 8]");
     let regatta = env!("CARGO_BIN_EXE_regatta");
     // Each of the server's three processes gets about a third of the connections.
     let many = format!(

@@ -9,7 +9,7 @@ fn null_races_hello_kept_alive_pipelined_and_with_a_connection_per_request() {
     course.write(
         "race.toml",
         "name = 'test'\nworkload = 'hello'\ncontenders = ['epoll', 'null']\ntwin_of = 'nobody'\n\
-         rounds = 1\nwindow = '200ms'\nwarm_up = '0s'\n\
+         rounds = 1\nwindow = '1s'\nwarm_up = '0s'\n\
          [[load]]\nconnections = 8\n\
          [[load]]\nconnections = 8\npipeline = 16\n\
          [[load]]\nconnections = 8\nchurn = true\n\
@@ -33,7 +33,7 @@ fn the_canned_adapter_is_refused_for_workloads_other_than_hello() {
     let course = Course::new();
     let own = "connections = 8\n[[contender]]\nname = 'own'\nabout = 'x'\nadapter = 'canned'\n\
                workloads = ['double']\nstart = ['sh', '{port}']";
-    course.write_race("'epoll', 'own'", "300ms", own);
+    course.write_race("'epoll', 'own'", "1s", own);
     let ended = course.race(&["race.toml", "--out", "out"]).with_status(2);
     ended.assert_printed(&["the contender own", "serves only hello", "this race runs double"]);
 }

@@ -9,7 +9,7 @@ const GOOD: &str = "sh -c 'exec \"$ILL\" {port}'";
 /// A server over HTTP, whose name is given.
 const HELLO: &str = "hello={regatta} serve hello --model epoll --listen 127.0.0.1:{port}";
 /// A short race of one round, and so without a twin.
-const SHORT: [&str; 8] = ["--rounds", "1", "--window", "300ms", "--out", "out", "--json", "-"];
+const SHORT: [&str; 8] = ["--rounds", "1", "--window", "1s", "--out", "out", "--json", "-"];
 
 #[test]
 fn two_commands_race_each_other_and_the_first_is_the_baseline() {

@@ -7,7 +7,7 @@ use std::fs;
 const WORKLOAD: &str = "protocol = 'line'\n\
     [[request]]\nsend = '{n=int:-99..99}'\nexact = '{n*2}'\n\
     [[request]]\nsend = '{line:numbers.txt}'\nregex = '-?[0-9]+'\n";
-const RACE: &str = "name = 'test'\nworkload = '../mine.toml'\nrounds = 1\nwindow = '300ms'\n\
+const RACE: &str = "name = 'test'\nworkload = '../mine.toml'\nrounds = 1\nwindow = '1s'\n\
     warm_up = '0s'\ntwin_of = 'nobody'\n[[load]]\nconnections = 8\npipeline = 4\n";
 
 /// A course with two peers, one of which serves the workload, and with the race file in a subfolder.

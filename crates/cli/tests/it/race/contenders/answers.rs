@@ -42,7 +42,7 @@ fn a_race_does_not_fail_if_an_exhibit_is_disqualified() {
             "connections = 8\n[[contender]]\nname = '{name}'\nabout = '{about}'\n\
              workloads = ['double']\nstart = ['sh', '-c', 'exec {start}']"
         );
-        course.write_quiet_race(&format!("'epoll', '{name}'"), "300ms", &load);
+        course.write_quiet_race(&format!("'epoll', '{name}'"), "1s", &load);
         course.race(&["race.toml", "--out", name, "--json", "-"])
     };
     let wrong = "\"$ILL\" {port} wrong-at 10";

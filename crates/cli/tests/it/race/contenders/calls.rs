@@ -107,7 +107,7 @@ fn the_bundled_race_takes_the_installed_peers_and_the_null_server() {
     }
     let course = Course::new();
     let only = format!("null,{}", peers.join(","));
-    let short = ["--rounds", "1", "--window", "300ms"];
+    let short = ["--rounds", "1", "--window", "1s"];
     let args = [
         &["grpc", "--only", &only, "--out", "out", "--json", "-", "-c", "2", "-p", "4"][..],
         &short,

@@ -80,7 +80,7 @@ fn a_container_is_measured_by_its_control_group_and_stopped() {
         "race.toml",
         &format!(
             "name = 'test'\nworkload = 'double'\ncontenders = ['boxed', 'plain']\nrounds = 1\n\
-             window = '300ms'\nwarm_up = '0s'\n{boxed}{plain}[[load]]\nconnections = 4\n"
+             window = '1s'\nwarm_up = '0s'\n{boxed}{plain}[[load]]\nconnections = 4\n"
         ),
     );
     let ended = course.race(&["race.toml", "--json", "-", "--out", "out"]);
@@ -114,7 +114,7 @@ fn resuming_is_refused_after_an_image_was_rebuilt() {
         "race.toml",
         &format!(
             "name = 'test'\nworkload = 'double'\ncontenders = ['boxed', 'null']\nrounds = 1\n\
-             window = '300ms'\nwarm_up = '0s'\n[[contender]]\nname = 'boxed'\nabout = 'x'\n\
+             window = '1s'\nwarm_up = '0s'\n[[contender]]\nname = 'boxed'\nabout = 'x'\n\
              workloads = ['double']\nstart = ['/program', '{{port}}']\nimage = '{name}'\n\
              [[load]]\nconnections = 4\n"
         ),
@@ -145,7 +145,7 @@ fn images_on_the_command_line_race_each_other() {
     let image = "localhost/regatta-test:on-the-line";
     let Some((_, course)) = with_image(image) else { return };
     let words = ["one", "two"].map(|name| format!("{name}=image:{image} /program {{port}}"));
-    let short = ["-c", "4", "--rounds", "1", "--window", "300ms", "--out", "out", "--json", "-"];
+    let short = ["-c", "4", "--rounds", "1", "--window", "1s", "--out", "out", "--json", "-"];
     let summary = course.race(&[&[words[0].as_str(), &words[1]], &short[..]].concat()).summary();
     course.assert_nothing_left();
     assert_eq!(summary.asked.contenders, ["one", "two", "null"]);

@@ -9,7 +9,7 @@ fn write(course: &Course, contender: &str, more: &str) {
         "race.toml",
         &format!(
             "name = 'test'\nworkload = 'hub'\ncontenders = ['{contender}']\nschedule = 'rounds'\n\
-             twin_of = 'nobody'\nrounds = 1\nwindow = '500ms'\nwarm_up = '0s'\n\
+             twin_of = 'nobody'\nrounds = 1\nwindow = '1s'\nwarm_up = '0s'\n\
              [[load]]\nconnections = 20\nin_flight = 4\n{more}"
         ),
     );

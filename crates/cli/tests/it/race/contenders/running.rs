@@ -14,7 +14,7 @@ use std::{
 
 /// A short race with a twin.
 const SHORT: [&str; 14] = [
-    "--rounds", "2", "--window", "300ms", "--settle", "0s", "-c", "4", "--rate", "200/s", "--out",
+    "--rounds", "2", "--window", "1s", "--settle", "0s", "-c", "4", "--rate", "200/s", "--out",
     "out", "--json", "-",
 ];
 
@@ -155,8 +155,8 @@ fn a_server_that_is_restarted_during_its_race_fails_the_round() {
     let (port, url) = (server.port, format!("old={}", server.url("/")));
     let new = "new={regatta} serve hello --model epoll --listen 127.0.0.1:{port}";
     let args = [
-        "--rounds", "3", "--window", "300ms", "--settle", "0s", "-c", "4", "--rate", "200/s",
-        "--out", "out",
+        "--rounds", "3", "--window", "1s", "--settle", "0s", "-c", "4", "--rate", "200/s", "--out",
+        "out",
     ];
     let race = course.start(&[&[new, url.as_str()][..], &args].concat());
     let rounds = course.out().join("rounds.jsonl");

@@ -82,7 +82,7 @@ fn fixed(course: &Course, port: u16) {
     course.write(
         "fixed.toml",
         &format!(
-            "workload = 'double'\ncontenders = ['fixed', 'null']\nrounds = 1\nwindow = '300ms'\n\
+            "workload = 'double'\ncontenders = ['fixed', 'null']\nrounds = 1\nwindow = '1s'\n\
              warm_up = '0s'\n[[load]]\nconnections = 4\nrate = 200\n[[contender]]\nname = 'fixed'\n\
              about = 'x'\nworkloads = ['double']\nport = {port}\n\
              start = ['sh', '-c', 'exec \"$ILL\" {port}']\n"

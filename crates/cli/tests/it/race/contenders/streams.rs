@@ -103,7 +103,7 @@ fn null_races_hello_over_http2() {
     course.write(
         "race.toml",
         "name = 'test'\nhttp = 2\nworkload = 'hello'\ncontenders = ['null']\ntwin_of = 'nobody'\n\
-         rounds = 1\nwindow = '200ms'\nwarm_up = '0s'\n\
+         rounds = 1\nwindow = '1s'\nwarm_up = '0s'\n\
          [[load]]\nconnections = 4\n\
          [[load]]\nconnections = 4\npipeline = 16\n\
          [[load]]\nconnections = 4\nchurn = true\n\

@@ -26,13 +26,16 @@ fn a_directory_of_a_running_race_is_refused() {
 #[test]
 fn only_one_of_two_simultaneous_races_runs() {
     let course = Course::new();
-    course.write_quiet_race("'null'", "300ms", "connections = 8");
+    course.write_quiet_race("'null'", "1s", "connections = 8");
     let args = ["race.toml", "--skip", "null", "--contender", GOOD, "--out", "out"];
     let both = [course.start(&args), course.start(&args)].map(|race| race.ended());
     course.assert_nothing_left();
     let mut codes = both.each_ref().map(|ended| ended.status.code().unwrap());
     codes.sort_unstable();
-    assert_eq!(codes, [0, 2], "{both:?}");
+    // On a busy machine a short race may yield no cost, which is 1.
+    assert!(matches!(codes, [0 | 1, 2]), "{both:?}");
+    both.into_iter().find(|ended| ended.status.code() != Some(2)).expect("one has run").raced();
+    assert!(!course.rounds().is_empty());
     assert_eq!(course.log().len(), 1, "not exactly one race started a contender");
 }
 

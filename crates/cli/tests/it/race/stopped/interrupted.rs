@@ -6,7 +6,7 @@ use regatta_record::Summary;
 #[test]
 fn the_first_ctrl_c_stops_gracefully_and_the_race_can_be_resumed() {
     let course = Course::in_rounds();
-    course.write_quiet_race("'null'", "300ms", "connections = [8, 16]");
+    course.write_quiet_race("'null'", "1s", "connections = [8, 16]");
     let good = "good=sh -c 'exec \"$ILL\" {port}'";
     let race = course.start(&["race.toml", "--out", "out", "--contender", good]);
     until("a round is stored and the next contender is up", || {

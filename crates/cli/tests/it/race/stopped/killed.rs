@@ -12,14 +12,14 @@ const ROUNDS: usize = 3;
 #[cfg_attr(not(has_node), ignore = "node is not installed (scripts/setup)")]
 fn a_killed_race_of_node_cluster_leaves_no_process() {
     let course = Course::in_rounds();
-    course.write_quiet_race("'node-cluster'", "300ms", LOADS);
+    course.write_quiet_race("'node-cluster'", "1s", LOADS);
     kill_in_mid_round_and_resume(&course, &[], 1);
 }
 
 #[test]
 fn a_killed_race_leaves_no_daemon_of_a_contender() {
     let course = Course::in_rounds();
-    course.write_quiet_race("'null'", "500ms", LOADS);
+    course.write_quiet_race("'null'", "1s", LOADS);
     // Two children in new sessions, one of them without the mark of the course in its environment. Both
     // would exit on a signal.
     let bad = "bad=sh -c '(setsid env -i ILL_BEHAVED_LOG=\"$ILL_BEHAVED_LOG\" \"$ILL\" 0 &)

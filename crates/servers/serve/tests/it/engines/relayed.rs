@@ -411,7 +411,7 @@ fn a_half_closed_client_gets_all_replies_and_then_the_end(model: Model) {
 
 fn an_upstream_that_does_not_answer_is_closed_after_the_idle_timeout(model: Model) {
     let upstream = Upstream::new();
-    let idle = Duration::from_millis(300);
+    let idle = Duration::from_secs(1);
     let limits = Limits { idle, ..Limits::default() };
     let server = start_with(model, upstream.addr, Setting { limits, ..Setting::default() });
     let mut client = server.client();

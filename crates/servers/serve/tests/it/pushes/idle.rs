@@ -10,7 +10,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-const IDLE: Duration = Duration::from_millis(800);
+/// On a busy machine a client that is active may be silent for a part of it.
+const IDLE: Duration = Duration::from_secs(2);
 
 fn setting() -> Setting {
     Setting { limits: Limits { idle: IDLE, request: 4 * IDLE }, ..Setting::default() }

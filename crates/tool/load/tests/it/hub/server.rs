@@ -172,7 +172,7 @@ struct Hub<P> {
     ever: AtomicUsize,
     /// Number of connections that the load has closed.
     ended: AtomicUsize,
-    /// Number of those whose Close frame has got its answer.
+    /// Number of those that get nothing more: the answer to their Close frame, if any, was sent.
     left: AtomicUsize,
     broadcasts: AtomicU64,
     /// With [`Fault::Reordered`] and [`Fault::Swapped`]: the delayed message, its sender, and the member
