@@ -23,8 +23,9 @@ use regatta_testkit::by_tier;
 use seen::{Fault, Seen};
 use world::{Tested, World};
 
+/// Number of histories. A planted fault must be found in as many.
 fn histories() -> u64 {
-    by_tier(4_000, 100_000)
+    by_tier(1_200, 100_000)
 }
 
 fn run<E: Tested>(
@@ -55,7 +56,7 @@ fn the_same_holds_inside_the_engine_for_tls() {
         let found = World::<TlsEngine<Proxy>>::new(seed, None, true).run(&mut Seen::default());
         panic!("seed {seed}: {found:?}");
     }
-    let (found, _) = run::<TlsEngine<Proxy>>(0..histories() / 4, None);
+    let (found, _) = run::<TlsEngine<Proxy>>(0..histories() / 2, None);
     if let Some((seed, found)) = found {
         panic!("TLS_SIMULATION_SEED={seed}: {found}");
     }
@@ -64,7 +65,7 @@ fn the_same_holds_inside_the_engine_for_tls() {
 #[test]
 fn planted_faults_are_found() {
     for fault in Fault::ALL {
-        let (found, _) = run::<Proxy>(0..20_000, Some(fault));
+        let (found, _) = run::<Proxy>(0..histories(), Some(fault));
         let (seed, found) = found.unwrap_or_else(|| panic!("{fault:?} was not detected"));
         println!("{fault:?}: seed {seed}: {found}");
     }
