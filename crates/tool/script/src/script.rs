@@ -7,8 +7,8 @@ pub const EXCHANGES: usize = 1 << 18;
 /// Number of bytes of requests and replies after which a script gets no further conversation before
 /// it repeats. Only long requests or replies reach it.
 pub const BYTES: usize = 64 << 20;
-/// Maximum number of bytes of all requests, and of all replies. Checked before each exchange of the
-/// repeated tail is added. Offsets are 32 bits wide, and the server needs the memory.
+/// Maximum number of bytes of all requests, and of all replies, with the repeated tail. Offsets are 32
+/// bits wide, and the server needs the memory.
 const MOST_BYTES: usize = 1 << 30;
 
 /// Requests back to back, the expected replies back to back, and where each starts. If a reply is
@@ -116,10 +116,14 @@ impl Script {
     pub fn close(&mut self, pipeline: usize) -> Result<(), TooLarge> {
         self.count = self.begins.len() as u32;
         assert!(self.count > 0 && self.count as usize <= EXCHANGES);
+        let (times, rest) =
+            (pipeline / self.begins.len(), self.begins[pipeline % self.begins.len()]);
+        let closed = |bytes: usize, rest: u32| bytes * (1 + times) + rest as usize;
+        let requests = closed(self.requests.len(), rest.request);
+        if requests.max(closed(self.replies.len(), rest.reply)) > MOST_BYTES {
+            return Err(TooLarge);
+        }
         for i in 0..pipeline as u32 {
-            if self.requests.len().max(self.replies.len()) > MOST_BYTES {
-                return Err(TooLarge);
-            }
             let (request, reply) = (self.request(i).to_vec(), self.reply(i).to_vec());
             self.push(&request, &reply);
         }

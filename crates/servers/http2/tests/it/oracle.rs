@@ -23,9 +23,9 @@ const NAMES: [&str; 10] = [
     "etag",
 ];
 
-/// Number of blocks for each of the four directions: 10,000, or `HTTP2_BLOCKS`.
+/// Number of blocks for each of the four directions: 2,000, or `HTTP2_BLOCKS`.
 fn blocks() -> usize {
-    env::var("HTTP2_BLOCKS").map_or(10_000, |text| text.parse().expect("HTTP2_BLOCKS is a number"))
+    env::var("HTTP2_BLOCKS").map_or(2_000, |text| text.parse().expect("HTTP2_BLOCKS is a number"))
 }
 
 /// Random fields. Some repeat, so that tables are used; some have any bytes.

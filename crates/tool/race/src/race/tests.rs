@@ -284,7 +284,7 @@ struct Visits {
 fn a_race_that_is_interrupted_anywhere_and_resumed_is_the_same_race() {
     // A long run: SIMULATION_HISTORIES=100000.
     let given = std::env::var("SIMULATION_HISTORIES").ok().and_then(|n| n.parse().ok());
-    let n: u32 = given.unwrap_or(200);
+    let n: u32 = given.unwrap_or(80);
     let mut visits = Visits::default();
     for seed in 0..n {
         assert!(is_the_same(seed.into(), &mut visits, |_| ()), "{seed}: another race");

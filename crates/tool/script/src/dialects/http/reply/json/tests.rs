@@ -54,7 +54,7 @@ fn compares_structures_in_any_order_of_members() {
     let deep = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
     assert!(are_same(&deep(100), &deep(100)));
     assert!(
-        !are_same(&deep(100_000), &deep(100_000)),
+        !are_same(&deep(10_000), &deep(10_000)),
         "too deep to compare, without a stack overflow"
     );
 }
