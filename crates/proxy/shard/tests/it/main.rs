@@ -37,18 +37,18 @@ fn check<E: Tested>(variable: &str, every_change: u64) -> Seen {
 
 #[test]
 fn no_reply_is_crossed_lost_or_duplicated() {
-    check::<Proxy>("SIMULATION_SEED", 4_000).assert_everything_happened();
+    check::<Proxy>("SIMULATION_SEED", 1_200).assert_everything_happened();
 }
 
 /// The engine for TLS passes everything on as it is, in the same histories.
 #[test]
 fn the_same_holds_inside_the_engine_for_tls() {
-    check::<TlsEngine<Proxy>>("TLS_SIMULATION_SEED", 1_000);
+    check::<TlsEngine<Proxy>>("TLS_SIMULATION_SEED", 600);
 }
 
 #[test]
 fn planted_faults_are_found() {
     for fault in Fault::ALL {
-        histories::find(fault, 10_000, play::<Proxy>(Some(fault)));
+        histories::find(fault, by_tier(1_200, 10_000), play::<Proxy>(Some(fault)));
     }
 }

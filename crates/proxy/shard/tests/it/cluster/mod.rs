@@ -74,13 +74,13 @@ fn each_request_has_its_one_right_reply_while_slots_move() {
         let found = World::new(seed, None, true).run(&mut Seen::default());
         panic!("seed {seed}: {found:?}");
     }
-    let seen = histories::check("CLUSTER_SEED", by_tier(4_000, 100_000), play(None));
+    let seen = histories::check("CLUSTER_SEED", by_tier(2_000, 100_000), play(None));
     seen.expect("no seed is named").assert_everything_happened();
 }
 
 #[test]
 fn planted_faults_of_a_cluster_are_found() {
     for fault in Fault::ALL {
-        histories::find(fault, 10_000, play(Some(fault)));
+        histories::find(fault, by_tier(2_000, 10_000), play(Some(fault)));
     }
 }

@@ -58,13 +58,13 @@ fn only_masters_that_a_majority_gives_are_used() {
         let found = World::new(seed, None, true).run(&mut Seen::default());
         panic!("seed {seed}: {found:?}");
     }
-    let seen = histories::check("SENTINEL_SEED", by_tier(2_000, 100_000), play(None));
+    let seen = histories::check("SENTINEL_SEED", by_tier(1_000, 100_000), play(None));
     seen.expect("no seed is named").assert_everything_happened();
 }
 
 #[test]
 fn planted_faults_of_sentinels_are_found() {
     for fault in Fault::ALL {
-        histories::find(fault, 10_000, play(Some(fault)));
+        histories::find(fault, by_tier(1_000, 10_000), play(Some(fault)));
     }
 }
