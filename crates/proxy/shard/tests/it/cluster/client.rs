@@ -8,11 +8,11 @@
 
 use super::{
     Seen,
-    node::{TAGS, address, slot_of, slot_of_key},
+    node::{TAGS, address, keys, slot_of, slot_of_key},
 };
 use rand::{Rng, rngs::SmallRng};
 use regatta_proto::resp::{Replies, write_bulk, write_command};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A client.
 pub struct Client {
@@ -27,6 +27,10 @@ pub struct Client {
     aborts: bool,
     /// The value of each key, if that is known.
     keys: BTreeMap<Vec<u8>, Option<Option<Vec<u8>>>>,
+    /// Slots that a master had that has died.
+    doubted: BTreeSet<u16>,
+    /// How many of the pending requests were sent before that.
+    doubtful: usize,
 }
 
 /// A request whose reply is pending.
@@ -51,6 +55,8 @@ impl Client {
             expected: VecDeque::new(),
             aborts: false,
             keys: BTreeMap::new(),
+            doubted: BTreeSet::new(),
+            doubtful: 0,
         }
     }
 
@@ -146,13 +152,71 @@ impl Client {
             self.check(&expected, &reply, seen).map_err(|why| {
                 format!("{} is no reply to {expected:?}: {why}", reply.escape_ascii())
             })?;
+            if self.doubtful > 0 {
+                self.doubtful -= 1;
+                self.forget();
+            }
         }
+    }
+
+    /// A master has died that has had these slots.
+    pub fn doubt(&mut self, slots: &[u16]) {
+        self.doubted.extend(slots);
+        self.doubtful = self.expected.len();
+        self.forget();
+    }
+
+    /// The values of keys in doubted slots are not known.
+    fn forget(&mut self) {
+        for (key, value) in &mut self.keys {
+            if self.doubted.contains(&slot_of_key(key)) {
+                *value = None;
+            }
+        }
+    }
+
+    /// All masters work again: from now on no request may fail. Asks for a key of each slot.
+    pub fn ask_all(&mut self, out: &mut Vec<u8>) {
+        self.doubted.clear();
+        for tag in 0..TAGS {
+            let key = format!("c{}.0{{t{tag}}}", self.number).into_bytes();
+            write_command([&b"get"[..], &key], out);
+            self.expected.push_back(Expected::Command(vec![b"get".to_vec(), key]));
+        }
+    }
+
+    /// Whether this is an error because a master has died. Then the request may have been applied.
+    fn is_down(&mut self, expected: &Expected, reply: &[u8]) -> bool {
+        let codes = ["-SHARDDOWN ", "-SHARDTIMEOUT ", "-CLUSTERDOWN ", "-SHARDMOVED "];
+        if !codes.iter().any(|code| reply.starts_with(code.as_bytes())) {
+            return false;
+        }
+        let commands = match expected {
+            Expected::Ok | Expected::Queued(_) => return false,
+            Expected::Command(args) => std::slice::from_ref(args),
+            Expected::Exec(queued) => &queued[..],
+        };
+        let keys: Vec<&Vec<u8>> = commands.iter().flat_map(|args| keys(args)).collect();
+        let is_doubted = keys.iter().any(|key| self.doubted.contains(&slot_of_key(key)));
+        if is_doubted {
+            keys.into_iter().for_each(|key| *self.value_of(key) = None);
+        }
+        is_doubted
     }
 
     fn check(&mut self, expected: &Expected, reply: &[u8], seen: &mut Seen) -> Result<(), String> {
         let is = |code: &str| reply.starts_with(code.as_bytes());
+        if self.is_down(expected, reply) {
+            seen.down += 1;
+            self.aborts &= !matches!(expected, Expected::Exec(_));
+            return Ok(());
+        }
         let right = match expected {
             Expected::Ok => Some(b"+OK\r\n".to_vec()),
+            Expected::Queued(_) if is("-SHARDDOWN ") && !self.doubted.is_empty() => {
+                self.aborts = true;
+                return Ok(());
+            }
             Expected::Queued(_) if is("-SHARDMOVED ") || is("-TRYAGAIN ") => {
                 self.aborts = true;
                 return Ok(());

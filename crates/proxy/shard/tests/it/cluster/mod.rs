@@ -1,6 +1,7 @@
 //! The proxy before a Redis Cluster, in a seeded simulation. Slots move key by key and at once, masters hand over to
-//! replicas, and nodes learn of that one after the other. No connection is lost, so each request has exactly one right
-//! reply, and only few errors are permitted: see [`client`].
+//! replicas, and nodes learn of that one after the other. In most histories no connection is lost, so each request has
+//! exactly one right reply, and only few errors are permitted: see [`client`]. In others masters die, and their replicas may
+//! lack some keys: then a request for one of their slots may fail, and what a client knows of these keys counts no longer.
 //!
 //! `CLUSTER_SEED=n` repeats one history and prints its events.
 
@@ -61,6 +62,10 @@ seen!(
     /// Scripts that made errors of a cluster, and scripts that were not carried out because their slot was elsewhere.
     forged,
     refused_scripts,
+    /// Masters that died, replicas of them that lacked keys, and errors because of that.
+    deaths,
+    lost_tails,
+    down,
     questions,
 );
 

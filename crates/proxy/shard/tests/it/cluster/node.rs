@@ -34,6 +34,7 @@ pub struct Node {
     importing: BTreeSet<u16>,
     /// It has handed over its slots to another node.
     is_replica: bool,
+    pub is_dead: bool,
     /// What it knew first.
     first: BTreeMap<u16, (usize, u64)>,
 }
@@ -95,6 +96,7 @@ impl Cluster {
         // requests would depend on how long each was under way.
         let before = &self.before[&slot];
         let may_move = other != owner
+            && !self.nodes[other].is_dead
             && (!before.contains(&other)
                 || before[0] == other && before.iter().filter(|one| **one == other).count() == 1);
         match random.random_range(0..20) {
@@ -208,27 +210,51 @@ impl Cluster {
 
     /// A node without slots before takes all of those of another one, unless some are being moved.
     pub fn hand_over(&mut self, from: usize, seen: &mut Seen) {
+        if let Some(to) = self.successor(from) {
+            self.nodes[from].is_replica = true;
+            self.learn(from, to);
+            seen.handovers += 1;
+        }
+    }
+
+    /// The master of some slots dies, and a replica takes them over, which may lack some of their keys. Returns all slots that
+    /// the master has ever had; `None`: it cannot die now.
+    pub fn die(&mut self, from: usize, random: &mut SmallRng, seen: &mut Seen) -> Option<Vec<u16>> {
+        let to = self.successor(from)?;
+        self.nodes[from].is_dead = true;
+        seen.deaths += 1;
+        if random.random_bool(0.5) {
+            seen.lost_tails += 1;
+            self.nodes[to].keys.retain(|_, _| random.random_bool(0.7));
+        }
+        let had = self.before.iter().filter(|(_, owners)| owners.contains(&from));
+        Some(had.map(|(slot, _)| *slot).collect())
+    }
+
+    /// A new node that has taken all slots of another one; `None`: some are being moved.
+    fn successor(&mut self, from: usize) -> Option<usize> {
         let node = &self.nodes[from];
         let is_busy = !node.migrating.is_empty() || !node.importing.is_empty();
         // The first one has all slots that never move.
         if is_busy || from == 0 {
-            return;
+            return None;
         }
         let to = self.nodes.len();
         self.nodes.push(Node { keys: BTreeMap::new(), ..node.clone() });
-        self.nodes[from].is_replica = true;
         for tag in 0..TAGS {
             if self.owner(slot_of(tag)) == from {
                 self.take(slot_of(tag), from, to);
             }
         }
-        self.learn(from, to);
-        seen.handovers += 1;
+        Some(to)
     }
 
     /// A node learns what another one knows.
     fn learn(&mut self, node: usize, other: usize) {
         let Ok([node, other]) = self.nodes.get_disjoint_mut([node, other]) else { return };
+        if node.is_dead || other.is_dead {
+            return;
+        }
         node.epoch = node.epoch.max(other.epoch);
         for (slot, claim) in &other.owners {
             let known = node.owners.entry(*slot).or_default();
@@ -487,8 +513,10 @@ impl Cluster {
                 write_bulk(text.as_bytes(), out);
             }
             b"NODES" => {
-                let line =
-                    |at: usize| format!("id{at} {}@1 master - 0 0 0 connected\n", address(at));
+                let line = |at: usize| {
+                    let fails = if self.nodes[at].is_dead { ",fail" } else { "" };
+                    format!("id{at} {}@1 master{fails} - 0 0 0 connected\n", address(at))
+                };
                 write_bulk((0..self.nodes.len()).map(line).collect::<String>().as_bytes(), out);
             }
             _ => {
@@ -532,7 +560,8 @@ impl Session {
     }
 }
 
-fn keys(args: &[Vec<u8>]) -> Vec<&Vec<u8>> {
+/// The keys of a command.
+pub fn keys(args: &[Vec<u8>]) -> Vec<&Vec<u8>> {
     match &args[0][..] {
         b"mset" => args[1..].iter().step_by(2).collect(),
         b"eval" => vec![&args[3]],

@@ -23,6 +23,8 @@ pub struct World {
     shared: Arc<Shared>,
     cluster: Cluster,
     wires: BTreeMap<Conn, Wire>,
+    /// Masters may die.
+    is_mortal: bool,
     prints: bool,
 }
 
@@ -31,6 +33,8 @@ struct Wire {
     end: End,
     to_proxy: Vec<u8>,
     from_proxy: Vec<u8>,
+    /// The node has died.
+    is_lost: bool,
 }
 
 enum End {
@@ -54,11 +58,11 @@ impl SocketProbe for Kernel<'_> {
     }
 
     fn is_gone(&self, conn: Conn) -> bool {
-        !self.0.contains_key(&conn)
+        self.0.get(&conn).is_none_or(|wire| wire.is_lost)
     }
 
     fn has_ended(&self, conn: Conn) -> bool {
-        !self.0.contains_key(&conn)
+        self.is_gone(conn)
     }
 }
 
@@ -71,6 +75,7 @@ impl World {
     pub fn new(seed: u64, fault: Option<Fault>, prints: bool) -> Self {
         let mut random = SmallRng::seed_from_u64(seed);
         let cluster = Cluster::new(random.random_range(3..6), fault, &mut random);
+        let is_mortal = fault.is_none() && random.random_bool(0.3);
         let mut settings = Settings::of_cluster(vec![address(0), address(1)]);
         settings.node_timeout = Duration::from_secs(3000);
         let shared = Arc::new(Shared::new(settings));
@@ -79,7 +84,8 @@ impl World {
             Limits { idle: Duration::from_secs(36_000), request: Duration::from_secs(36_000) };
         let proxy = Proxy::new(Arc::clone(&shared), seed);
         let core = Core::new(proxy, limits, Now { instant: now, unix_s: 0 });
-        World { random, core, now, shared, cluster, wires: BTreeMap::new(), prints }
+        let wires = BTreeMap::new();
+        World { random, core, now, shared, cluster, wires, is_mortal, prints }
     }
 
     /// The cluster, to change it.
@@ -118,6 +124,9 @@ impl World {
             if self.random.random_bool(0.4) {
                 self.cluster.change(&mut self.random, seen);
             }
+            if self.is_mortal && self.random.random_bool(0.02) {
+                self.kill(seen);
+            }
             for wire in self.wires.values_mut() {
                 if let End::Client(client) = &mut wire.end {
                     client.send(&mut self.random, &mut wire.to_proxy);
@@ -126,9 +135,48 @@ impl World {
             self.everything(0.6, seen)?;
         }
         self.cluster.settle(&mut self.random, seen);
-        self.settle(seen)?;
+        self.settle_clients(seen)?;
         self.check_clients()?;
-        self.check_map(seen)
+        self.check_map(seen)?;
+        for wire in self.wires.values_mut() {
+            if let End::Client(client) = &mut wire.end {
+                client.ask_all(&mut wire.to_proxy);
+            }
+        }
+        self.settle_clients(seen)?;
+        self.check_clients()
+    }
+
+    /// Runs until no request is pending. One that a node has sent to a master that has died waits for some seconds.
+    fn settle_clients(&mut self, seen: &mut Seen) -> Result<(), String> {
+        let owes = |wire: &Wire| matches!(&wire.end, End::Client(client) if client.owes() > 0);
+        for _ in 0..10 {
+            self.settle(seen)?;
+            if !self.wires.values().any(owes) {
+                break;
+            }
+            self.now += Duration::from_secs(1);
+        }
+        Ok(())
+    }
+
+    /// A master dies.
+    fn kill(&mut self, seen: &mut Seen) {
+        let master = self.cluster.owner(slot_of(self.random.random_range(0..TAGS)));
+        if self.cluster.nodes.len() >= 8 {
+            return;
+        }
+        let Some(slots) = self.cluster.die(master, &mut self.random, seen) else { return };
+        if self.prints {
+            println!("node {master} dies, with slots {slots:?}");
+        }
+        for wire in self.wires.values_mut() {
+            match &mut wire.end {
+                End::Client(client) => client.doubt(&slots),
+                End::Node(node, ..) => wire.is_lost |= *node == master,
+                End::Plain(_) => {}
+            }
+        }
     }
 
     /// Runs until nothing happens any longer. Without bytes in flight, only the proxy's timers can cause something.
@@ -198,7 +246,8 @@ impl World {
     // ---- the driver ----
 
     fn insert(&mut self, conn: Conn, end: End) {
-        self.wires.insert(conn, Wire { end, to_proxy: Vec::new(), from_proxy: Vec::new() });
+        let (to_proxy, from_proxy) = (Vec::new(), Vec::new());
+        self.wires.insert(conn, Wire { end, to_proxy, from_proxy, is_lost: false });
     }
 
     fn turn(&mut self) {
@@ -246,9 +295,19 @@ impl World {
     /// Delivers bytes to the proxy, or that a connection is open.
     fn arrive(&mut self, conn: Conn) -> bool {
         let Some(wire) = self.wires.get_mut(&conn) else { return false };
-        if let End::Node(_, is_open @ false, _) = &mut wire.end {
-            *is_open = true;
-            self.core.connected(conn);
+        if let End::Node(node, is_open @ false, _) = &mut wire.end {
+            if self.cluster.nodes[*node].is_dead {
+                self.core.failed(conn);
+            } else {
+                *is_open = true;
+                self.core.connected(conn);
+            }
+            self.serve(conn);
+            return true;
+        }
+        // What it has sent before may still arrive.
+        if wire.is_lost && (wire.to_proxy.is_empty() || self.random.random_bool(0.5)) {
+            self.core.failed(conn);
             self.serve(conn);
             return true;
         }
@@ -291,7 +350,9 @@ impl World {
 
     /// Delivers bytes to a client or a node, which may answer.
     fn leave(&mut self, conn: Conn, seen: &mut Seen) -> Result<bool, String> {
-        let Some(wire) = self.wires.get_mut(&conn) else { return Ok(false) };
+        let Some(wire) = self.wires.get_mut(&conn).filter(|wire| !wire.is_lost) else {
+            return Ok(false);
+        };
         let most =
             if self.random.random_bool(0.3) { self.random.random_range(1..60) } else { 65_536 };
         let count = wire.from_proxy.len().min(most);
