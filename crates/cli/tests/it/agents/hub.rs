@@ -30,11 +30,13 @@ pub(crate) enum Fault {
     Dismisses,
     /// Nothing, but everything that member 1 gets is delayed by [`DELAY`].
     Delays,
-    /// Nothing, but every copy of a broadcast of another member is delayed by [`DELAY`].
+    /// Nothing, but every copy of a broadcast of another member is delayed by [`LONG_DELAY`].
     DelaysOthers,
 }
 
 const DELAY: Duration = Duration::from_millis(20);
+/// Much longer than a load on a busy machine is late, and shorter than the time between two copies.
+const LONG_DELAY: Duration = Duration::from_millis(50);
 const JOINS_AFTER: Duration = Duration::from_millis(300);
 /// Number of members of the load with [`Fault::Dismisses`].
 const DISMISSED: usize = 4;
@@ -94,7 +96,7 @@ fn pass_on(mut hub: TcpStream, mut member: &TcpStream, fault: Fault) -> io::Resu
             thread::sleep(DELAY);
         }
         if fault == Fault::DelaysOthers && !is_own {
-            thread::sleep(DELAY);
+            thread::sleep(LONG_DELAY);
         }
         // The members 0 and 1 send.
         if fault == Fault::Closes && own.as_deref() > Some("00000001") && copies >= 5 {
@@ -227,7 +229,7 @@ fn a_member_that_joins_again_late_voids_rate_and_latency() {
 fn first_step(fault: Fault, connections: &str) -> serde_json::Value {
     let (place, hub) = (Place::new(), Server::of("hub", "epoll", &[]));
     let url = format!("ws://{}/ws", relay(hub.addr, fault));
-    let first = ["capacity", &url, "--on", "one,two", "--limit", "p50=10ms", "--by", "rate"];
+    let first = ["capacity", &url, "--on", "one,two", "--limit", "p50=25ms", "--by", "rate"];
     let more = ["-c", connections, "--step", "30", "--max", "30", "--window", "2s", "--json", "-"];
     let output = place.of(&first, &more).output().unwrap();
     assert!(!output.stdout.is_empty(), "{}", stderr(&output));
@@ -243,7 +245,7 @@ fn late_copies_between_machines_fail_a_level() {
     let p50 = p50.split(' ').next().expect(because);
     // More than a second, or as many milliseconds as the copies are late, or more.
     let late = p50.strip_suffix("ms").map_or(1_000.0, |ms| ms.parse::<f64>().expect(because));
-    assert!(p50.ends_with('s') && !p50.ends_with("µs") && late >= 20.0, "{because}");
+    assert!(p50.ends_with('s') && !p50.ends_with("µs") && late >= 50.0, "{because}");
 }
 
 #[test]
