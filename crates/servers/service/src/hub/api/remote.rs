@@ -10,7 +10,7 @@ use crate::{
     hub::{
         broadcast::Broadcast,
         broker,
-        census::{Census, Elsewhere, client_at},
+        census::{Census, Elsewhere},
         history::{Asker, Position, Wanted},
         rooms::Plan,
     },
@@ -24,8 +24,6 @@ const MEMBERS_UNKNOWN: &str =
     "the members at other hubs are not known: the broker does not answer, or refuses it";
 /// Maximum number of messages of one request.
 const MOST_SENT: usize = 10_000;
-/// Why a backend gets no history.
-const NO_HISTORY: &str = "not available: the broker does not answer for the history now";
 
 impl Everybody {
     /// The members of a room at all hubs, once the connection to the broker has answered for those of the others.
@@ -36,14 +34,13 @@ impl Everybody {
     ) -> Option<Everybody> {
         let others = census.elsewhere(room)?;
         let (mut count, _, here) = census.attendance(room, usize::MAX);
-        let own = settings.broker.as_ref().map_or(0, |broker| broker.node);
-        let named = |node: u64, (number, person): &(usize, Arc<_>)| {
-            (client_at(node, *number), Arc::clone(person))
-        };
-        let mut listed: Vec<_> = here.iter().map(|one| named(own, one)).collect();
+        let own = settings.broker.as_ref().map(|broker| broker.node);
+        let mut listed: Vec<_> =
+            here.into_iter().map(|(number, person)| (own, number, person)).collect();
         for Elsewhere { node, count: others, listed: some } in &*others {
             count += others;
-            listed.extend(some.iter().map(|one| named(*node, one)));
+            let some = some.iter().map(|(number, person)| (*number, Arc::clone(person)));
+            listed.extend(some.map(|(number, person)| (Some(*node), number, person)));
         }
         Some(Everybody { count, listed })
     }
@@ -113,23 +110,26 @@ impl Backend<'_> {
         everybody.map(Some).ok_or(Failure::of_broker(MEMBERS_UNKNOWN))
     }
 
-    /// Asks the broker for the history of a room; or, in the second call, says whether it is here now.
+    /// Asks the broker for the history of a room; or, in the second call, returns the position of the newest message when it
+    /// has answered.
     ///
     /// # Errors
     /// The room has no history, or the broker does not answer.
-    pub(super) fn fetch(&mut self, room: &RoomName, wanted: Wanted) -> Result<(), Failure> {
+    pub(super) fn fetch(
+        &mut self,
+        room: &RoomName,
+        wanted: Wanted,
+    ) -> Result<Option<Position>, Failure> {
         let awaited = self.awaited.get_or_insert_default();
         if let Some(used) = &mut awaited.used {
             *used += 1;
-            return match awaited.outcomes.get(*used - 1).copied().flatten() {
-                Some(RemoteOutcome::Kept { .. }) => Ok(()),
-                _ => Err(Failure::of_broker(NO_HISTORY)),
-            };
+            let outcome = awaited.outcomes.get(*used - 1).copied().flatten();
+            return outcome.and_then(Position::kept).map(Some).ok_or(Failure::NO_HISTORY);
         }
         let question = Broadcast::question(wanted, Asker::Backend);
         self.posts.push(Post::Remote(room.clone(), question, awaited.outcomes.len() as u64));
         awaited.outcomes.push(None);
-        Ok(())
+        Ok(None)
     }
 
     /// Makes the second call of `awaited`, and writes the reply.

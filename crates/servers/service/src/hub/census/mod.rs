@@ -355,6 +355,14 @@ impl Census {
         history.map(|history| what(&history))
     }
 
+    /// Opens the history of a room at the broker, about which somebody asks: it must be there when its messages come. Returns
+    /// whether the room has one. `limits`: those of a room that has no members.
+    pub fn asks_history(&self, room: &RoomName, limits: HistoryLimits, now: Instant) -> bool {
+        let rooms = self.rooms();
+        let has_one = rooms.get(room).map(|here| here.history.is_some());
+        has_one.unwrap_or_else(|| self.histories.open_asked(room, limits, now).is_some())
+    }
+
     /// The messages of a room that are kept now, also without members.
     pub fn history(&self, room: &RoomName) -> Option<Arc<RoomHistory>> {
         let rooms = self.rooms();

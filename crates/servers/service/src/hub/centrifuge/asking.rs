@@ -48,9 +48,7 @@ impl Client {
             self.asks(turn, Waiter { id, room, what }, Broadcast::ask_for_members());
             return Ok(None);
         }
-        let people = self.census.people(&room).into_iter();
-        let listed: Vec<_> = people.map(|(number, person)| (number.to_string(), person)).collect();
-        let everybody = Everybody { count: listed.len(), listed };
+        let everybody = Everybody::here(&self.census, &room);
         match what {
             What::PresenceStats => Ok(Some(stats(&everybody))),
             _ => Ok(Some(people_of(&everybody)?)),
@@ -99,9 +97,9 @@ impl Client {
         let since = request.since.as_ref().filter(|since| !since.epoch.is_empty());
         let behind = since.map(|since| Asked::of(&since.epoch, since.offset));
         if self.has_broker() {
-            // The history must be there when its messages come.
-            let opened = self.census.with_history(&room, limits, turn.now.instant, |_| ());
-            opened.ok_or(Failure::NOT_AVAILABLE)?;
+            if !self.census.asks_history(&room, limits, turn.now.instant) {
+                return Err(Failure::NOT_AVAILABLE.into());
+            }
             let question = Broadcast::question(page.wanted(behind), Asker::Backend);
             self.asks(turn, Waiter { id, room, what: What::History(page, behind) }, question);
             return Ok(None);
@@ -125,9 +123,9 @@ impl Client {
         now: Now,
         outcome: RemoteOutcome,
     ) -> Result<Answer, Failure> {
-        let history = Position::kept(outcome).and_then(|_| self.census.history(room));
-        let history = history.ok_or(Failure::of_broker(NO_HISTORY, true))?;
-        read(&history, page, behind, now)
+        let known = Position::kept(outcome).zip(self.census.history(room));
+        let (kept, history) = known.ok_or(Failure::of_broker(NO_HISTORY, true))?;
+        still_of(kept, read(&history, page, behind, now)?)
     }
 
     /// What holds in a room about which the client may ask: as its subscription there or its token allows.
@@ -161,16 +159,31 @@ fn read(
     Ok(Answer::History { publications, offset: position.offset, epoch })
 }
 
+/// A page that was read after the broker had answered that the newest message has this position. If the history has begun again
+/// since then, nothing is known of its messages.
+fn still_of(kept: Position, page: Answer) -> Result<Answer, Failure> {
+    match page {
+        Answer::History { epoch, .. } if epoch != kept.epoch.to_string() => {
+            Err(Failure::of_broker(NO_HISTORY, true))
+        }
+        page => Ok(page),
+    }
+}
+
 /// The reply with the members of a room.
 fn people_of(everybody: &Everybody) -> Result<Answer, Failure> {
+    let full =
+        |message: &'static str| Failure { message: message.into(), ..Failure::LIMIT_EXCEEDED };
     if everybody.count > MOST_PRESENT {
-        let message = "there are more than 1,000 clients; use presence_stats".into();
-        return Err(Failure { message, ..Failure::LIMIT_EXCEEDED });
+        return Err(full("there are more than 1,000 clients; use presence_stats"));
+    }
+    if everybody.listed.len() < everybody.count {
+        return Err(full("not all clients of other hubs are known by name; use presence_stats"));
     }
     let mut presence = BTreeMap::new();
-    for (client, person) in &everybody.listed {
-        if let Ok(info) = RawValue::from_string(client_info(client, person)) {
-            presence.insert(client.clone(), info);
+    for (client, person) in everybody.named() {
+        if let Ok(info) = RawValue::from_string(client_info(&client, person)) {
+            presence.insert(client, info);
         }
     }
     Ok(Answer::Presence { presence })
@@ -178,8 +191,26 @@ fn people_of(everybody: &Everybody) -> Result<Answer, Failure> {
 
 /// The reply with how many members and users there are.
 fn stats(everybody: &Everybody) -> Answer {
-    let mut users: Vec<&str> = everybody.listed.iter().map(|(_, person)| person.user()).collect();
-    users.sort_unstable();
-    users.dedup();
-    Answer::PresenceStats { num_clients: everybody.count, num_users: users.len() }
+    Answer::PresenceStats { num_clients: everybody.count, num_users: everybody.users() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hub::history::{Epoch, Histories, HistoryLimits};
+    use std::{sync::Arc, time::Instant};
+
+    #[test]
+    fn a_copy_that_has_begun_again_since_the_answer_is_no_empty_history() {
+        let limits = HistoryLimits { messages: 5, ..HistoryLimits::NONE };
+        let now = Now { instant: Instant::now(), unix_s: 1_000_000_000 };
+        let histories = Histories::mirroring(Arc::default());
+        let history = histories.open_asked(&RoomName::of("red"), limits, now.instant).unwrap();
+        let page = Page { since: None, messages: 9, bytes: 999, is_reverse: true };
+        let read = |kept| still_of(kept, read(&history, page, None, now).unwrap());
+        assert!(read(history.newest()).is_ok());
+        let kept = Position { epoch: Epoch(7), offset: 3 };
+        let failure = read(kept).unwrap_err();
+        assert!(failure.code == 100 && failure.temporary, "{failure:?}");
+    }
 }

@@ -18,7 +18,7 @@ impl Client {
         push: &Broadcast,
         out: &mut Vec<u8>,
     ) -> PushOutcome {
-        if self.phase != Phase::Open && !self.settles() {
+        if self.phase != Phase::Open && !self.settles(now.instant) {
             return PushOutcome::Missed;
         }
         if let Some(order) = push.dismissal() {

@@ -162,7 +162,7 @@ impl Client {
             terms,
         };
         if let Some(history) = history.as_ref().filter(|_| self.has_broker()) {
-            let joining = Joining::new(history, wish.asked);
+            let joining = Joining::new(history, wish.asked, self.pending.next_ticket());
             let ttl = ttl_s.map(Duration::from_secs);
             let renews_at = ttl.and_then(|ttl| turn.now.instant.checked_add(ttl));
             subscription.opening = Some(Box::new(Opening { id, joining, wish, renews_at }));

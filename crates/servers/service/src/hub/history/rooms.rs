@@ -131,6 +131,27 @@ impl Histories {
         limits: HistoryLimits,
         now: Instant,
     ) -> Option<Arc<RoomHistory>> {
+        self.open_without(room, limits, now, true)
+    }
+
+    /// That of a room without members about which somebody asks.
+    pub fn open_asked(
+        &self,
+        room: &RoomName,
+        limits: HistoryLimits,
+        now: Instant,
+    ) -> Option<Arc<RoomHistory>> {
+        self.open_without(room, limits, now, false)
+    }
+
+    /// `follows`: a message follows.
+    fn open_without(
+        &self,
+        room: &RoomName,
+        limits: HistoryLimits,
+        now: Instant,
+        follows: bool,
+    ) -> Option<Arc<RoomHistory>> {
         if !limits.are_kept() {
             self.drop_idle(room);
             return None;
@@ -141,7 +162,7 @@ impl Histories {
             return Some(Arc::clone(&entry.history));
         }
         let history = self.add(&mut rooms, room, limits, now);
-        rooms.leave(room, true);
+        rooms.leave(room, follows);
         Some(history)
     }
 
@@ -244,7 +265,7 @@ impl Histories {
 
 impl Rooms {
     /// A room has no members. If there are too many such rooms, one loses its history: first those in which nothing was
-    /// ever sent, unless something `follows`, so that nobody drops the others' by joining rooms with made-up names.
+    /// ever sent, unless something `follows`, so that nobody drops the others' by joining, or asking about, rooms with made-up names.
     fn leave(&mut self, room: &RoomName, follows: bool) {
         self.number += 1;
         let number = self.number;
@@ -359,6 +380,9 @@ mod tests {
         for name in ["made up", "also"] {
             histories.open(&RoomName::of(name), LIMITS, now);
             histories.close(&RoomName::of(name));
+        }
+        for name in ["asked", "for"] {
+            histories.open_asked(&RoomName::of(name), LIMITS, now);
         }
         assert!(find(&histories, &room(2)).is_some(), "it does not lose its own for these");
         assert_eq!(count(&histories.lock()), (IDLE_ROOMS, IDLE_ROOMS, IDLE_ROOMS));

@@ -180,7 +180,8 @@ impl Session for Member {
     }
 
     fn on_push(&mut self, now: Now, push: &Broadcast, out: &mut Vec<u8>) -> PushOutcome {
-        if !matches!(self.state, State::Open { .. }) && !self.settles() {
+        let settles = self.settles() && !self.has_settled(now.instant);
+        if !matches!(self.state, State::Open { .. }) && !settles {
             return PushOutcome::Missed;
         }
         if let Some(dismissal) = push.dismissal() {
@@ -296,6 +297,8 @@ impl Session for Member {
             return Flow::Close;
         }
         if let State::Leaving { code, reconnect_ms } = self.state {
+            // Its alarm waits while much output is pending.
+            self.pings_at = self.pings_at.filter(|_| !self.has_settled(context.now.instant));
             let has_results = !self.results.is_empty() || self.settles();
             if !self.backlog.is_empty() || has_results || self.is_behind() {
                 return Flow::Continue;
@@ -750,6 +753,7 @@ impl Member {
                     // The client may have sent the Close frame right behind a broadcast.
                     self.backlog.clear();
                     self.leave(context.now.instant, code, None);
+                    self.cut_at = Some(context.now.instant + Limits::LAST_OUTPUT);
                     return (taken, Flow::Continue);
                 }
                 Some((code, ""))
