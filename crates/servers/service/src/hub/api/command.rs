@@ -9,7 +9,7 @@ use super::{
 use crate::hub::{
     access::matches,
     broadcast::Broadcast,
-    census::{Census, LONGEST_NAME, Person, client_at},
+    census::{Census, LONGEST_NAME, Person, client_of},
     dismissal::Dismissal,
     history::{Asked, Page},
     message::present,
@@ -135,10 +135,7 @@ impl Everybody {
 
     /// Those that are listed, with their names for backends and clients.
     pub(in super::super) fn named(&self) -> impl Iterator<Item = (String, &Person)> {
-        self.listed.iter().map(|(node, number, person)| {
-            let own = || number.to_string();
-            (node.map_or_else(own, |node| client_at(node, *number)), &**person)
-        })
+        self.listed.iter().map(|(node, number, person)| (client_of(*node, *number), &**person))
     }
 
     /// How many users they are. Members without one count as one.

@@ -10,9 +10,8 @@ use crate::{
     hub::{
         broadcast::Broadcast,
         broker,
-        census::{Census, Elsewhere},
+        census::{Census, Elsewhere, Person},
         history::{Asker, Position, Wanted},
-        rooms::Plan,
     },
 };
 use regatta_engine::{Flow, Post, RemoteOutcome, RoomName};
@@ -27,20 +26,17 @@ const MOST_SENT: usize = 10_000;
 
 impl Everybody {
     /// The members of a room at all hubs, once the connection to the broker has answered for those of the others.
-    pub(in super::super) fn at_all_hubs(
-        settings: &Plan,
-        census: &Census,
-        room: &RoomName,
-    ) -> Option<Everybody> {
-        let others = census.elsewhere(room)?;
-        let (mut count, _, here) = census.attendance(room, usize::MAX);
-        let own = settings.broker.as_ref().map(|broker| broker.node);
+    pub(in super::super) fn at_all_hubs(census: &Census, room: &RoomName) -> Option<Everybody> {
+        let (here, others) = census.everywhere(room)?;
+        let mut count = here.len();
         let mut listed: Vec<_> =
-            here.into_iter().map(|(number, person)| (own, number, person)).collect();
+            here.into_iter().map(|(number, person)| (census.node, number, person)).collect();
         for Elsewhere { node, count: others, listed: some } in &*others {
             count += others;
-            let some = some.iter().map(|(number, person)| (*number, Arc::clone(person)));
-            listed.extend(some.map(|(number, person)| (Some(*node), number, person)));
+            let named = |(place, person): (&usize, &Arc<Person>)| {
+                (Some(*node), person.number(*place), Arc::clone(person))
+            };
+            listed.extend(some.iter().map(named));
         }
         Some(Everybody { count, listed })
     }
@@ -106,7 +102,7 @@ impl Backend<'_> {
         };
         *used += 1;
         let is_known = awaited.outcomes.get(*used - 1) == Some(&Some(RemoteOutcome::Sent));
-        let everybody = Everybody::at_all_hubs(settings, census, room).filter(|_| is_known);
+        let everybody = Everybody::at_all_hubs(census, room).filter(|_| is_known);
         everybody.map(Some).ok_or(Failure::of_broker(MEMBERS_UNKNOWN))
     }
 

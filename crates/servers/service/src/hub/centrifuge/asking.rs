@@ -74,7 +74,7 @@ impl Client {
     }
 
     fn everybody(&self, room: &RoomName, outcome: RemoteOutcome) -> Result<Everybody, Failure> {
-        Everybody::at_all_hubs(&self.settings, &self.census, room)
+        Everybody::at_all_hubs(&self.census, room)
             .filter(|_| outcome == RemoteOutcome::Sent)
             .ok_or(Failure::of_broker(MEMBERS_UNKNOWN, true))
     }

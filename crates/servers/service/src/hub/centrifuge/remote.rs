@@ -54,6 +54,9 @@ impl Client {
                 }
             }
         }
+        if self.is_over() {
+            return Flow::Close;
+        }
         if !self.has_room(turn.out.len(), unread) {
             self.starve(turn.out.len());
             return Flow::Close;

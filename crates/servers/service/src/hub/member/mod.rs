@@ -187,8 +187,8 @@ impl Session for Member {
         if let Some(dismissal) = push.dismissal() {
             return self.dismissed(dismissal, now, out);
         }
-        let number = self.presence.as_ref().map_or(usize::MAX, Presence::number);
-        let of_presence = push.of_presence(number, self.awaits_list);
+        let place = self.presence.as_ref().map_or(usize::MAX, Presence::place);
+        let of_presence = push.of_presence(place, self.awaits_list);
         match of_presence {
             Some(false) => return PushOutcome::Missed,
             Some(true) => self.awaits_list = false,

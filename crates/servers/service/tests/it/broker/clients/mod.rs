@@ -1,8 +1,10 @@
 //! Clients of Centrifugo's protocol at a hub with a broker. `dialect` is such a client for the simulation.
 
 pub mod dialect;
+mod joining;
 mod leaving;
 mod seat;
+pub mod watcher;
 
 use super::one_hub::{World, keeping};
 use regatta_engine::Conn;
@@ -291,9 +293,6 @@ fn clients_are_listed_by_the_names_that_they_have_at_all_hubs() {
     let mut world = world("presence", 0);
     let ((ann, one), (bob, other)) = (client(&mut world), client(&mut world));
     assert!(one.contains('-') && one != other);
-    let joins = json!({"id": 2, "subscribe": {"channel": "red", "join_leave": true}});
-    let error = asks(&mut world, ann, joins)["error"].clone();
-    assert_eq!(error["code"], 108, "{error}");
     for conn in [ann, bob] {
         let reply = asks(&mut world, conn, json!({"id": 3, "subscribe": {"channel": "red"}}));
         assert_eq!(reply["subscribe"], json!({}));
