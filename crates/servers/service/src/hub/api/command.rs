@@ -9,7 +9,7 @@ use super::{
 use crate::hub::{
     access::matches,
     broadcast::Broadcast,
-    census::{Census, LONGEST_NAME, Person, client_of},
+    census::{Census, Elsewhere, LONGEST_NAME, Person, client_of},
     dismissal::Dismissal,
     history::{Asked, Page},
     message::present,
@@ -121,26 +121,41 @@ struct Batch<'a> {
 /// The members of a room.
 pub(in super::super) struct Everybody {
     pub count: usize,
-    /// Those that are listed: the number of their hub, if it has a broker, and their own number there.
-    pub listed: Vec<(Option<u64>, usize, Arc<Person>)>,
+    /// The number of this hub, if it has a broker.
+    pub node: Option<u64>,
+    /// Those of this hub, by their numbers.
+    pub here: Vec<(usize, Arc<Person>)>,
+    pub others: Arc<[Elsewhere]>,
 }
 
 impl Everybody {
-    /// Those of a hub without a broker.
-    pub(in super::super) fn here(census: &Census, room: &RoomName) -> Everybody {
-        let people = census.people(room).into_iter();
-        let listed: Vec<_> = people.map(|(number, person)| (None, number, person)).collect();
-        Everybody { count: listed.len(), listed }
+    /// Those of a hub without a broker: at most so many.
+    pub(in super::super) fn here(census: &Census, room: &RoomName, most: usize) -> Everybody {
+        let here = census.people(room, most);
+        Everybody { count: here.len(), node: None, here, others: Arc::new([]) }
     }
 
-    /// Those that are listed, with their names for backends and clients.
+    /// Those that are known, each with its hub and its number there.
+    fn known(&self) -> impl Iterator<Item = (Option<u64>, usize, &Person)> {
+        let here = self.here.iter().map(|(number, person)| (self.node, *number, &**person));
+        here.chain(self.others.iter().flat_map(|Elsewhere { node, listed, .. }| {
+            listed.iter().map(|(place, person)| (Some(*node), person.number(*place), &**person))
+        }))
+    }
+
+    /// Whether not all are known.
+    pub(in super::super) fn are_some_unknown(&self) -> bool {
+        self.others.iter().any(|other| other.listed.len() < other.count)
+    }
+
+    /// Those that are known, with their names for backends and clients.
     pub(in super::super) fn named(&self) -> impl Iterator<Item = (String, &Person)> {
-        self.listed.iter().map(|(node, number, person)| (client_of(*node, *number), &**person))
+        self.known().map(|(node, number, person)| (client_of(node, number), person))
     }
 
     /// How many users they are. Members without one count as one.
     pub(in super::super) fn users(&self) -> usize {
-        let mut users: Vec<&str> = self.listed.iter().map(|(_, _, person)| person.user()).collect();
+        let mut users: Vec<&str> = self.known().map(|(_, _, person)| person.user()).collect();
         users.sort_unstable();
         users.dedup();
         users.len()
@@ -333,7 +348,7 @@ impl<'a> Backend<'a> {
         let read = census
             .with_history(&room, limits, now.instant, |history| history.page(page, now.instant));
         let (position, messages) = read.ok_or(Failure::NOT_AVAILABLE)?;
-        if kept.is_some_and(|kept| kept.epoch != position.epoch) {
+        if kept.is_some_and(|kept| !position.continues(kept)) {
             // It has begun again since the answer, and nothing is known of its messages.
             return Err(Failure::NO_HISTORY);
         }
@@ -376,7 +391,7 @@ impl<'a> Backend<'a> {
             return self.at_all_hubs(&room);
         }
         self.needs_all()?;
-        Ok(Some(Everybody::here(self.census, &room)))
+        Ok(Some(Everybody::here(self.census, &room, usize::MAX)))
     }
 
     /// The rooms that have members, of this pattern; empty: all.

@@ -10,13 +10,12 @@ use crate::{
     hub::{
         broadcast::Broadcast,
         broker,
-        census::{Census, Elsewhere, Person},
+        census::Census,
         history::{Asker, Position, Wanted},
     },
 };
 use regatta_engine::{Flow, Post, RemoteOutcome, RoomName};
 use regatta_proto::http1::{Date, Reply, Status};
-use std::sync::Arc;
 
 /// Why the members of a room are not known.
 const MEMBERS_UNKNOWN: &str =
@@ -25,20 +24,16 @@ const MEMBERS_UNKNOWN: &str =
 const MOST_SENT: usize = 10_000;
 
 impl Everybody {
-    /// The members of a room at all hubs, once the connection to the broker has answered for those of the others.
-    pub(in super::super) fn at_all_hubs(census: &Census, room: &RoomName) -> Option<Everybody> {
-        let (here, others) = census.everywhere(room)?;
-        let mut count = here.len();
-        let mut listed: Vec<_> =
-            here.into_iter().map(|(number, person)| (census.node, number, person)).collect();
-        for Elsewhere { node, count: others, listed: some } in &*others {
-            count += others;
-            let named = |(place, person): (&usize, &Arc<Person>)| {
-                (Some(*node), person.number(*place), Arc::clone(person))
-            };
-            listed.extend(some.iter().map(named));
-        }
-        Some(Everybody { count, listed })
+    /// The members of a room at all hubs, once the connection to the broker has answered for those of the others: at most so
+    /// many of this hub.
+    pub(in super::super) fn at_all_hubs(
+        census: &Census,
+        room: &RoomName,
+        most: usize,
+    ) -> Option<Everybody> {
+        let (here, others) = census.everywhere(room, most)?;
+        let count = here.len() + others.iter().map(|other| other.count).sum::<usize>();
+        Some(Everybody { count, node: census.node, here, others })
     }
 }
 
@@ -102,7 +97,7 @@ impl Backend<'_> {
         };
         *used += 1;
         let is_known = awaited.outcomes.get(*used - 1) == Some(&Some(RemoteOutcome::Sent));
-        let everybody = Everybody::at_all_hubs(census, room).filter(|_| is_known);
+        let everybody = Everybody::at_all_hubs(census, room, usize::MAX).filter(|_| is_known);
         everybody.map(Some).ok_or(Failure::of_broker(MEMBERS_UNKNOWN))
     }
 

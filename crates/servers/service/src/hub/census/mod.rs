@@ -100,7 +100,10 @@ struct Room {
 }
 
 /// How many members a room has, a number that is higher than those of all, and some of them.
-pub(super) type Attendance = (usize, usize, Vec<(usize, Arc<Person>)>);
+pub(super) type Attendance = (usize, usize, People);
+
+/// Members with their places or their numbers.
+type People = Vec<(usize, Arc<Person>)>;
 
 /// The members of a room at all hubs: of this one, those whose places are below a number.
 type Known = (usize, Arc<[Elsewhere]>);
@@ -370,6 +373,7 @@ impl Census {
     /// whether the room has one. `limits`: those of a room that has no members.
     pub fn asks_history(&self, room: &RoomName, limits: HistoryLimits, now: Instant) -> bool {
         let rooms = self.rooms();
+        self.histories.tidy(now);
         let has_one = rooms.get(room).map(|here| here.history.is_some());
         has_one.unwrap_or_else(|| self.histories.open_asked(room, limits, now).is_some())
     }
@@ -503,14 +507,11 @@ impl Census {
         lock(&self.elsewhere).insert(room.clone(), (now, (below, all.into())));
     }
 
-    /// Those that somebody has asked for, and the members here of whom others were notified. The others of this hub may be
-    /// gone before anybody is.
-    pub fn everywhere(
-        &self,
-        room: &RoomName,
-    ) -> Option<(Vec<(usize, Arc<Person>)>, Arc<[Elsewhere]>)> {
+    /// Those that somebody has asked for, and at most so many members here of whom others were notified. The others of this hub
+    /// may be gone before anybody is.
+    pub fn everywhere(&self, room: &RoomName, most: usize) -> Option<(People, Arc<[Elsewhere]>)> {
         let (below, all) = lock(&self.elsewhere).get(room).map(|(_, known)| known.clone())?;
-        Some((self.people_below(room, below), all))
+        Some((self.people_below(room, below, most), all))
     }
 
     /// Forgets those that were asked for long ago.
@@ -518,16 +519,19 @@ impl Census {
         lock(&self.elsewhere).retain(|_, (at, _)| now < *at + LOOKS_WITHIN);
     }
 
-    /// The members of a room, with their numbers.
-    pub fn people(&self, room: &RoomName) -> Vec<(usize, Arc<Person>)> {
-        self.people_below(room, usize::MAX)
+    /// The members of a room, with their numbers: at most so many.
+    pub fn people(&self, room: &RoomName, most: usize) -> People {
+        self.people_below(room, usize::MAX, most)
     }
 
     /// Those whose places are below this one.
-    fn people_below(&self, room: &RoomName, below: usize) -> Vec<(usize, Arc<Person>)> {
+    fn people_below(&self, room: &RoomName, below: usize, most: usize) -> People {
         let rooms = self.rooms();
         let people = rooms.get(room).into_iter().flat_map(|room| room.people.range(..below));
-        people.map(|(place, person)| (person.number(*place), Arc::clone(person))).collect()
+        people
+            .take(most)
+            .map(|(place, person)| (person.number(*place), Arc::clone(person)))
+            .collect()
     }
 
     /// The rooms that have members, and how many.

@@ -48,10 +48,10 @@ impl Client {
             self.asks(turn, Waiter { id, room, what }, Broadcast::ask_for_members());
             return Ok(None);
         }
-        let everybody = Everybody::here(&self.census, &room);
+        let everybody = |most| Everybody::here(&self.census, &room, most);
         match what {
-            What::PresenceStats => Ok(Some(stats(&everybody))),
-            _ => Ok(Some(people_of(&everybody)?)),
+            What::PresenceStats => Ok(Some(stats(&everybody(usize::MAX)))),
+            _ => Ok(Some(people_of(&everybody(MOST_PRESENT + 1))?)),
         }
     }
 
@@ -61,7 +61,7 @@ impl Client {
         room: &RoomName,
         outcome: RemoteOutcome,
     ) -> Result<Answer, Failure> {
-        people_of(&self.everybody(room, outcome)?)
+        people_of(&self.everybody(room, MOST_PRESENT + 1, outcome)?)
     }
 
     /// The same, only their numbers.
@@ -70,11 +70,17 @@ impl Client {
         room: &RoomName,
         outcome: RemoteOutcome,
     ) -> Result<Answer, Failure> {
-        self.everybody(room, outcome).map(|everybody| stats(&everybody))
+        self.everybody(room, usize::MAX, outcome).map(|everybody| stats(&everybody))
     }
 
-    fn everybody(&self, room: &RoomName, outcome: RemoteOutcome) -> Result<Everybody, Failure> {
-        Everybody::at_all_hubs(&self.census, room)
+    /// With at most so many of this hub.
+    fn everybody(
+        &self,
+        room: &RoomName,
+        most: usize,
+        outcome: RemoteOutcome,
+    ) -> Result<Everybody, Failure> {
+        Everybody::at_all_hubs(&self.census, room, most)
             .filter(|_| outcome == RemoteOutcome::Sent)
             .ok_or(Failure::of_broker(MEMBERS_UNKNOWN, true))
     }
@@ -112,7 +118,7 @@ impl Client {
             let (publications, epoch) = (Vec::new(), String::new());
             return Ok(Some(Answer::History { publications, offset: 0, epoch }));
         };
-        Ok(Some(read(&history, page, behind, turn.now)?))
+        Ok(Some(read(&history, (page, behind), None, turn.now)?))
     }
 
     /// The broker has answered for a history, of which the client reads this page.
@@ -125,7 +131,7 @@ impl Client {
     ) -> Result<Answer, Failure> {
         let known = Position::kept(outcome).zip(self.census.history(room));
         let (kept, history) = known.ok_or(Failure::of_broker(NO_HISTORY, true))?;
-        still_of(kept, read(&history, page, behind, now)?)
+        read(&history, (page, behind), Some(kept), now)
     }
 
     /// What holds in a room about which the client may ask: as its subscription there or its token allows.
@@ -144,30 +150,23 @@ impl Client {
     }
 }
 
-/// Reads a page of a history. `behind`: its position, if the client has named an epoch.
+/// Reads a page of a history. `behind`: its position, if the client has named an epoch. `kept`: that of the newest message when
+/// the broker has answered. If a copy has begun again since then, nothing is known of its messages.
 fn read(
     history: &RoomHistory,
-    page: Page,
-    behind: Option<Asked>,
+    (page, behind): (Page, Option<Asked>),
+    kept: Option<Position>,
     now: Now,
 ) -> Result<Answer, Failure> {
     let (position, messages) = history.page(page, now.instant);
+    if kept.is_some_and(|kept| !position.continues(kept)) {
+        return Err(Failure::of_broker(NO_HISTORY, true));
+    }
     let is_of_another = behind.is_some_and(|behind| behind.epoch != Some(position.epoch));
     let messages = messages.filter(|_| !is_of_another).ok_or(Failure::UNRECOVERABLE)?;
     let publications = messages.iter().filter_map(Publication::of).collect();
     let epoch = position.epoch.to_string();
     Ok(Answer::History { publications, offset: position.offset, epoch })
-}
-
-/// A page that was read after the broker had answered that the newest message has this position. If the history has begun again
-/// since then, nothing is known of its messages.
-fn still_of(kept: Position, page: Answer) -> Result<Answer, Failure> {
-    match page {
-        Answer::History { epoch, .. } if epoch != kept.epoch.to_string() => {
-            Err(Failure::of_broker(NO_HISTORY, true))
-        }
-        page => Ok(page),
-    }
 }
 
 /// The reply with the members of a room.
@@ -177,7 +176,7 @@ fn people_of(everybody: &Everybody) -> Result<Answer, Failure> {
     if everybody.count > MOST_PRESENT {
         return Err(full("there are more than 1,000 clients; use presence_stats"));
     }
-    if everybody.listed.len() < everybody.count {
+    if everybody.are_some_unknown() {
         return Err(full("not all clients of other hubs are known by name; use presence_stats"));
     }
     let mut presence = BTreeMap::new();
@@ -207,10 +206,14 @@ mod tests {
         let histories = Histories::mirroring(Arc::default());
         let history = histories.open_asked(&RoomName::of("red"), limits, now.instant).unwrap();
         let page = Page { since: None, messages: 9, bytes: 999, is_reverse: true };
-        let read = |kept| still_of(kept, read(&history, page, None, now).unwrap());
-        assert!(read(history.newest()).is_ok());
-        let kept = Position { epoch: Epoch(7), offset: 3 };
-        let failure = read(kept).unwrap_err();
-        assert!(failure.code == 100 && failure.temporary, "{failure:?}");
+        let at = history.newest();
+        let read = |kept, behind| read(&history, (page, behind), Some(kept), now);
+        assert!(read(at, None).is_ok());
+        for kept in [Position { epoch: Epoch(7), offset: 0 }, Position { offset: 3, ..at }] {
+            for behind in [None, Some(kept.asked())] {
+                let failure = read(kept, behind).unwrap_err();
+                assert!(failure.code == 100 && failure.temporary, "{failure:?}");
+            }
+        }
     }
 }

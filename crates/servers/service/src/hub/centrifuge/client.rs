@@ -11,6 +11,7 @@ use crate::hub::{
     access::Scope,
     begun::Begun,
     broadcast::Broadcast,
+    broker::LEAVES,
     bucket::Bucket,
     census::Census,
     holding::{COUNTED, Holding},
@@ -245,6 +246,7 @@ impl Client {
         self.post_exits(turn);
         // Its alarm waits while much output is pending.
         if self.gets_more() && is_due(self.times.expires_at, turn.now.instant) {
+            self.times.cut_at = self.times.expires_at;
             return self.disconnect(turn, &Disconnect::EXPIRED);
         }
         self.holding.drained(turn.out.len());
@@ -415,7 +417,7 @@ impl Client {
     fn close(&mut self, turn: &mut Turn<'_>, code: CloseCode, why: &str) {
         code.write(why, turn.out);
         // The stop limits how long a client that gets its queued messages first may take.
-        if self.phase != Phase::Leaving {
+        if self.phase != Phase::Leaving || self.times.cut_at.is_some() {
             self.times.cut_at = Some(turn.now.instant + Limits::LAST_OUTPUT);
         }
         self.phase = Phase::Closed;
@@ -558,7 +560,7 @@ impl Client {
                             let why = Disconnect { code, reason: "".into() };
                             self.backlog.clear();
                             self.leave(turn.now.instant, why);
-                            self.times.cut_at = Some(turn.now.instant + Limits::LAST_OUTPUT);
+                            self.times.cut_at = Some(turn.now.instant + LEAVES);
                             Ok(())
                         } else {
                             close(code, "")

@@ -61,8 +61,7 @@ impl Joining {
     pub fn begins(&self, at: Option<Position>) -> Option<Asked> {
         // Without a position, it begins before its own first message.
         let before = |first: Position| Position { offset: first.offset - 1, ..first }.asked();
-        // The history may have gone on since the answer was sent.
-        let was_at = at.filter(|at| *at != self.history.newest()).map(Position::asked);
-        self.asked.or(self.first.map(before)).or(was_at)
+        // The history may go on since the answer was sent.
+        self.asked.or(self.first.map(before)).or(at.map(Position::asked))
     }
 }

@@ -8,7 +8,7 @@ use super::{
     api::{self, Awaited},
     begun::Begun,
     broadcast::Broadcast,
-    broker::{SETTLE, SETTLES},
+    broker::{LEAVES, SETTLE, SETTLES},
     bucket::Bucket,
     census::{Census, Presence},
     compress::{self, send_back},
@@ -647,7 +647,7 @@ impl Member {
     fn close(&mut self, context: &mut Context<'_, Self>, code: CloseCode, why: &str) {
         code.write(why, context.out);
         // The stop limits how long a member that gets its queued messages first may take.
-        if !matches!(self.state, State::Leaving { .. }) {
+        if !matches!(self.state, State::Leaving { .. }) || self.cut_at.is_some() {
             self.cut_at = Some(context.now.instant + Limits::LAST_OUTPUT);
         }
         self.state = State::Closed;
@@ -753,7 +753,8 @@ impl Member {
                     // The client may have sent the Close frame right behind a broadcast.
                     self.backlog.clear();
                     self.leave(context.now.instant, code, None);
-                    self.cut_at = Some(context.now.instant + Limits::LAST_OUTPUT);
+                    let has_broker = self.settings.broker.is_some();
+                    self.cut_at = has_broker.then(|| context.now.instant + LEAVES);
                     return (taken, Flow::Continue);
                 }
                 Some((code, ""))

@@ -17,7 +17,8 @@ enum Asked {
     History,
     /// In its second room.
     SubscribeThere,
-    PublishThere,
+    /// With its number, in which subscription.
+    PublishThere(u64, usize),
 }
 
 /// Answers, and those of them that are unusual: under faults of the world there may be some.
@@ -59,6 +60,7 @@ pub struct Dialect {
     own: BTreeSet<String>,
     /// Replies to messages whose copy it has not got before.
     early: Tally,
+    early_there: Tally,
     /// Pages without messages of histories that have some.
     pages: Tally,
     seat: Seat,
@@ -91,7 +93,7 @@ impl Dialect {
 
     pub fn says_there(&mut self, number: u64) -> String {
         let publish = self.seat.says(number);
-        self.command(Asked::PublishThere, publish)
+        self.command(Asked::PublishThere(number, self.seat.subscriptions), publish)
     }
 
     fn command(&mut self, asked: Asked, mut command: Value) -> String {
@@ -154,6 +156,7 @@ impl Dialect {
     /// Everything has arrived.
     pub fn ends(&self) -> Result<(), String> {
         self.early.check(4, "replies are before the own copy")?;
+        self.early_there.check(4, "replies are before the own copy in the second room")?;
         self.pages.check(3, "pages lack the messages of the history")?;
         if self.asked.is_empty() && self.is_in && self.seat.is_in {
             Ok(())
@@ -189,16 +192,21 @@ impl Dialect {
             }
             Asked::History => self.has_history(&heard),
             Asked::SubscribeThere => self.seat.is_answered(&heard).map(|()| Vec::new()),
-            Asked::PublishThere
-                if heard["publish"].is_object() || heard["error"]["code"] == 100 =>
-            {
+            Asked::PublishThere(number, subscription) => {
+                let is_published = heard["publish"].is_object();
+                if !is_published && heard["error"]["code"] != 100 {
+                    return Err(heard.to_string());
+                }
+                if is_published && self.seat.is_in && subscription == self.seat.subscriptions {
+                    self.early_there.adds(!self.seat.has(number));
+                }
                 Ok(Vec::new())
             }
             Asked::Unsubscribe if heard["unsubscribe"].is_object() => {
                 self.unsubscribes = false;
                 Ok(Vec::new())
             }
-            Asked::Connect | Asked::Unsubscribe | Asked::PublishThere => Err(heard.to_string()),
+            Asked::Connect | Asked::Unsubscribe => Err(heard.to_string()),
         }
     }
 

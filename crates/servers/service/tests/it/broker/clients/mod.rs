@@ -385,13 +385,17 @@ fn of_a_frame_with_thousands_of_commands_those_beyond_1024_that_wait_are_refused
     let mut world = world("one-frame", 5);
     let ann = subscribed(&mut world, "red");
     let history = |id: u32| json!({"id": id, "history": {"channel": id.to_string(), "limit": 1}});
-    let frame: Vec<String> = (0..2_000).map(|id| history(id + 3).to_string()).collect();
+    let mut frame: Vec<String> = (0..2_000).map(|id| history(id + 3).to_string()).collect();
+    let unsubscribe = json!({"id": 5_000, "unsubscribe": {"channel": "red"}});
+    frame.push(unsubscribe.to_string());
     world.sends(ann, &frame.join("\n"));
     world.passes(50);
     let texts = world.texts_of(ann).join("\n");
     let all: Vec<Value> = texts.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let refused = all.iter().filter(|line| line["error"]["code"] == 111).count();
-    assert_eq!((all.len(), refused), (2_000, 2_000 - 1_024));
+    assert_eq!((all.len(), refused), (2_001, 2_000 - 1_024));
+    let done = json!({"id": 5_000, "unsubscribe": {}});
+    assert!(all.contains(&done), "it does not wait for the broker");
     assert!(world.is_read(ann));
 }
 

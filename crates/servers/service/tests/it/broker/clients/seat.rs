@@ -1,6 +1,7 @@
 //! A second room of a client, in which it also publishes: so two subscriptions interleave on one connection.
 
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// An epoch and an offset.
 pub type Position = (String, u64);
@@ -15,9 +16,11 @@ pub struct Seat {
     pub is_in: bool,
     /// It has asked, and named this position.
     pub asks: Option<Option<Position>>,
-    /// The number of this client, and of its last own message that it has got.
+    /// The number of this client, and those of the last messages of all that it has got.
     key: u64,
-    last: u64,
+    last: BTreeMap<u64, u64>,
+    /// How often it has asked to be in the room, or was out of it.
+    pub subscriptions: usize,
 }
 
 impl Seat {
@@ -31,6 +34,7 @@ impl Seat {
 
     pub fn subscribes(&mut self) -> Value {
         self.asks = Some(self.position.clone());
+        self.subscriptions += 1;
         let mut subscribe = json!({"channel": CHANNEL});
         if let Some((epoch, offset)) = &self.position {
             subscribe["recover"] = json!(true);
@@ -43,6 +47,11 @@ impl Seat {
     /// The command with which it publishes a message with this number.
     pub fn says(&self, number: u64) -> Value {
         json!({"publish": {"channel": CHANNEL, "data": [self.key, number]}})
+    }
+
+    /// Whether it has got this message of its own, or a later one.
+    pub fn has(&self, number: u64) -> bool {
+        self.last.get(&self.key).is_some_and(|last| *last >= number)
     }
 
     /// The answer to what it has asked.
@@ -72,6 +81,7 @@ impl Seat {
         }
         if push["unsubscribe"]["code"] == 2500 {
             self.is_in = false;
+            self.subscriptions += 1;
             return Ok(());
         }
         self.gets(&push["pub"])
@@ -80,11 +90,9 @@ impl Seat {
     fn gets(&mut self, publication: &Value) -> Result<(), String> {
         let data = &publication["data"];
         let (key, number) = data[0].as_u64().zip(data[1].as_u64()).ok_or(data.to_string())?;
-        if key == self.key {
-            if number <= self.last {
-                return Err(format!("{number} after {} of its own", self.last));
-            }
-            self.last = number;
+        let before = self.last.insert(key, number);
+        if before.is_some_and(|before| number <= before) {
+            return Err(format!("{number} of {key} after {before:?}"));
         }
         let Some(offset) = publication["offset"].as_u64() else {
             self.position = None;
