@@ -80,7 +80,7 @@ impl Broadcast {
 
     /// Charges the memory of this process, unless others have it, too: then it was charged already.
     pub(super) fn charged(mut self, memory: &Arc<Memory>) -> Self {
-        let size = self.size();
+        let size = self.size() + self.infos();
         if let Some(frames) = Arc::get_mut(&mut self.0) {
             let compressed = frames.compressed.as_deref().map_or(0, <[u8]>::len);
             frames.charge = Charge::new(Arc::clone(memory));
@@ -115,6 +115,11 @@ impl Broadcast {
             Kind::Notes(notes) => notes,
             _ => &[],
         }
+    }
+
+    /// The length of what these say of members to clients, in bytes.
+    pub(super) fn infos(&self) -> usize {
+        self.all_notes().iter().filter_map(|note| note.info.as_ref()).map(|info| info.len()).sum()
     }
 
     /// The order to disconnect members, if this is one.
@@ -276,8 +281,7 @@ fn compressed_if(compresses: bool, text: &[u8]) -> Option<Box<[u8]>> {
 
 impl Push for Broadcast {
     fn size(&self) -> usize {
-        let infos = self.all_notes().iter().filter_map(|note| note.info.as_ref());
-        self.0.plain.len() + infos.map(|info| info.len()).sum::<usize>()
+        self.0.plain.len()
     }
 
     fn must_arrive(&self) -> bool {

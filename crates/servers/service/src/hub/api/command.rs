@@ -125,6 +125,8 @@ pub(in super::super) struct Everybody {
     pub node: Option<u64>,
     /// Those of this hub, by their numbers.
     pub here: Vec<(usize, Arc<Person>)>,
+    /// Whether others are notified of each of these by name.
+    pub are_named: bool,
     pub others: Arc<[Elsewhere]>,
 }
 
@@ -132,7 +134,7 @@ impl Everybody {
     /// Those of a hub without a broker: at most so many.
     pub(in super::super) fn here(census: &Census, room: &RoomName, most: usize) -> Everybody {
         let here = census.people(room, most);
-        Everybody { count: here.len(), node: None, here, others: Arc::new([]) }
+        Everybody { count: here.len(), node: None, here, are_named: true, others: Arc::new([]) }
     }
 
     /// Those that are known, each with its hub and its number there.
@@ -143,9 +145,9 @@ impl Everybody {
         }))
     }
 
-    /// Whether not all are known.
+    /// Whether not all are known, or may leave without a notice of who it was.
     pub(in super::super) fn are_some_unknown(&self) -> bool {
-        self.others.iter().any(|other| other.listed.len() < other.count)
+        !self.are_named || self.others.iter().any(|other| other.listed.len() < other.count)
     }
 
     /// Those that are known, with their names for backends and clients.

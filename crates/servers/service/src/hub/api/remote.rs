@@ -31,9 +31,9 @@ impl Everybody {
         room: &RoomName,
         most: usize,
     ) -> Option<Everybody> {
-        let (here, others) = census.everywhere(room, most)?;
+        let (here, are_named, others) = census.everywhere(room, most)?;
         let count = here.len() + others.iter().map(|other| other.count).sum::<usize>();
-        Some(Everybody { count, node: census.node, here, others })
+        Some(Everybody { count, node: census.node, here, are_named, others })
     }
 }
 

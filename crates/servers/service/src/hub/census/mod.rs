@@ -105,8 +105,9 @@ pub(super) type Attendance = (usize, usize, People);
 /// Members with their places or their numbers.
 type People = Vec<(usize, Arc<Person>)>;
 
-/// The members of a room at all hubs: of this one, those whose places are below a number.
-type Known = (usize, Arc<[Elsewhere]>);
+/// The members of a room at all hubs: of this one, those whose places are below a number, and whether others are notified of each
+/// of them by name.
+type Known = ((usize, bool), Arc<[Elsewhere]>);
 
 /// The members of a room at another hub.
 #[derive(Debug)]
@@ -479,10 +480,10 @@ impl Census {
         }
     }
 
-    /// Whether the members of this room have changed since the last call, or that for all rooms.
-    pub fn take_change(&self, room: &RoomName) -> bool {
+    /// Whether the members of this room have changed since the last call for all rooms.
+    pub fn has_change(&self, room: &RoomName) -> bool {
         let _rooms = self.rooms();
-        self.changed.as_ref().is_some_and(|changed| lock(changed).remove(room))
+        self.changed.as_ref().is_some_and(|changed| lock(changed).contains(room))
     }
 
     /// The rooms whose members have changed since the last call.
@@ -502,16 +503,27 @@ impl Census {
     }
 
     /// The members of a room at other hubs are known, for somebody who has asked for them and looks soon. `below`: the places of
-    /// those here of whom others were notified.
-    pub fn set_elsewhere(&self, room: &RoomName, below: usize, all: Vec<Elsewhere>, now: Instant) {
+    /// those here of whom others were notified, and whether by name.
+    pub fn set_elsewhere(
+        &self,
+        room: &RoomName,
+        below: (usize, bool),
+        all: Vec<Elsewhere>,
+        now: Instant,
+    ) {
         lock(&self.elsewhere).insert(room.clone(), (now, (below, all.into())));
     }
 
     /// Those that somebody has asked for, and at most so many members here of whom others were notified. The others of this hub
     /// may be gone before anybody is.
-    pub fn everywhere(&self, room: &RoomName, most: usize) -> Option<(People, Arc<[Elsewhere]>)> {
-        let (below, all) = lock(&self.elsewhere).get(room).map(|(_, known)| known.clone())?;
-        Some((self.people_below(room, below, most), all))
+    pub fn everywhere(
+        &self,
+        room: &RoomName,
+        most: usize,
+    ) -> Option<(People, bool, Arc<[Elsewhere]>)> {
+        let ((below, are_named), all) =
+            lock(&self.elsewhere).get(room).map(|(_, known)| known.clone())?;
+        Some((self.people_below(room, below, most), are_named, all))
     }
 
     /// Forgets those that were asked for long ago.
@@ -573,6 +585,7 @@ impl Census {
         rooms.retain(|name, room| {
             let is_empty = room.members == 0;
             if is_empty && room.history.is_some() {
+                self.following.fetch_sub(1, Relaxed);
                 self.histories.close(name);
             }
             !is_empty

@@ -177,7 +177,7 @@ fn people_of(everybody: &Everybody) -> Result<Answer, Failure> {
         return Err(full("there are more than 1,000 clients; use presence_stats"));
     }
     if everybody.are_some_unknown() {
-        return Err(full("not all clients of other hubs are known by name; use presence_stats"));
+        return Err(full("a hub does not name all of its clients; use presence_stats"));
     }
     let mut presence = BTreeMap::new();
     for (client, person) in everybody.named() {

@@ -132,7 +132,7 @@ pub(super) struct Waiting {
 
 impl Push for Waiting {
     fn size(&self) -> usize {
-        self.push.size()
+        self.push.size() + self.push.infos()
     }
 }
 

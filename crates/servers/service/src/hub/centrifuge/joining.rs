@@ -140,7 +140,7 @@ impl Client {
         let terms = Arc::clone(self.settings.terms(room.as_str()));
         // A hub that has begun without presence at its broker notifies nobody.
         let notifies = terms.presence && (!self.has_broker() || self.census.notifies());
-        let join_leave = request.join_leave && notifies;
+        let join_leave = request.join_leave && notifies && rights.sees;
         let presence = self.enter(&room, &terms, turn.now)?;
         let wish = Wish::of(request);
         let history = presence.history().cloned();

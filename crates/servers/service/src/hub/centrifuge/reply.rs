@@ -131,7 +131,7 @@ impl Pushes {
 
     /// At most how many bytes it is to write this.
     pub fn length_of(&self, push: &Broadcast) -> usize {
-        push.all_notes().len().max(1) * self.length(0) + push.size()
+        push.all_notes().len().max(1) * self.length(0) + push.size() + push.infos()
     }
 
     /// Appends a message, or that some have joined or left.

@@ -12,7 +12,7 @@ use crate::hub::{
     census::Presence,
     history::{Follower, Position, Step},
     holding::{COUNTED, Holding},
-    message::Change,
+    message::{Change, Note},
     rooms::RoomTerms,
     settings::Settings,
 };
@@ -113,11 +113,14 @@ impl Subscription {
         memory: &Arc<Memory>,
     ) -> Option<Broadcast> {
         let is_open = self.join_leave && self.opening.is_none();
+        let place = self.presence.place();
         if !self.awaits_list {
-            let are_known = push.all_notes().iter().any(|note| note.info.is_some());
+            // That it leaves itself is not for it.
+            let is_for_it = |note: &Note| note.info.is_some() && note.number != place;
+            let are_known = push.all_notes().iter().any(is_for_it);
             return (is_open && are_known).then(|| push.clone());
         }
-        let is_list = push.of_presence(self.presence.place(), true) == Some(true);
+        let is_list = push.of_presence(place, true) == Some(true);
         self.awaits_list = !is_list;
         (is_open && is_list).then(|| self.own_join(memory))
     }

@@ -21,12 +21,15 @@ use crate::hub::{
 use regatta_engine::{RemoteOutcome, RoomName, Ticket, UplinkAct, UplinkTurn};
 use regatta_proto::resp::{Value, write_command};
 use std::{
+    mem,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 /// How long what is stored of a room lasts without being written again.
 const EXPIRY: Duration = Duration::from_secs(900);
+/// Maximum number of questions that wait until changes are looked at.
+const MOST_EARLY: usize = 10_000;
 /// How soon commands are tried again for which there was no room in the output.
 const SOON: Duration = Duration::from_millis(5);
 
@@ -56,6 +59,8 @@ pub struct Desk {
     machine: Machine,
     publish: &'static [u8],
     channel: Box<str>,
+    /// Questions about rooms whose members have just changed, and are looked at soon.
+    early: Vec<(RoomName, Ticket)>,
     /// There are commands for which there was no room.
     flushes_at: Option<Instant>,
     /// It has noted that the broker refuses something on this connection.
@@ -78,6 +83,7 @@ impl Desk {
             census: Arc::clone(census),
             publish,
             channel: channel.into(),
+            early: Vec::new(),
             flushes_at: None,
             has_noted: false,
         }
@@ -106,6 +112,9 @@ impl Desk {
     /// The connection is lost.
     pub fn lose(&mut self, turn: &mut Turn<'_>) {
         self.machine.lose();
+        for (room, ticket) in mem::take(&mut self.early) {
+            self.machine.ask(&room, ticket, turn.now.instant);
+        }
         self.flushes_at = None;
         self.acts(turn);
     }
@@ -117,6 +126,12 @@ impl Desk {
             let plan = self.live.current();
             for room in self.census.take_changed() {
                 self.looks_at(&room, &plan, now);
+            }
+            for (room, ticket) in mem::take(&mut self.early) {
+                if self.is_unknown(&room) {
+                    self.looks_at(&room, &plan, now);
+                }
+                self.machine.ask(&room, ticket, now);
             }
             self.machine.tick(now);
             self.census.forget_elsewhere(now);
@@ -141,13 +156,17 @@ impl Desk {
     /// Somebody asks for the members of a room on all hubs.
     pub fn ask(&mut self, room: &RoomName, ticket: Ticket, turn: &mut Turn<'_>) {
         // It may have entered right before. Then it is notified of all that the answer does not have.
-        let is_unknown = !self.machine.knows(room) && self.census.has_members(room);
-        if self.census.take_change(room) || is_unknown {
-            let plan = self.live.current();
-            self.looks_at(room, &plan, turn.now.instant);
+        if self.early.len() < MOST_EARLY && (self.census.has_change(room) || self.is_unknown(room))
+        {
+            return self.early.push((room.clone(), ticket));
         }
         self.machine.ask(room, ticket, turn.now.instant);
         self.acts(turn);
+    }
+
+    /// Whether members of this hub are in a room of which the machine does not know it.
+    fn is_unknown(&self, room: &RoomName) -> bool {
+        !self.machine.knows(room) && self.census.has_members(room)
     }
 
     /// Members get what they must get, and backends their answers.
@@ -179,7 +198,7 @@ impl Desk {
             let outcome = if room.is_some() { RemoteOutcome::Sent } else { RemoteOutcome::NotSent };
             if let Some(room) = room {
                 let others = self.machine.others(room).map(|(node, state)| elsewhere(node, state));
-                let (below, others) = (self.machine.next(room), others.collect());
+                let (below, others) = (self.machine.known(room), others.collect());
                 self.census.set_elsewhere(room, below, others, turn.now.instant);
             }
             turn.acts.push(UplinkAct::Done(*ticket, outcome));
@@ -202,7 +221,9 @@ impl Desk {
         let info = member.map(|(place, person)| {
             client_info(&client_of(Some(node), person.number(*place)), person).into()
         });
-        Note { change: event.change, number: 0, name: event.name().cloned(), info }
+        let of_own = event.member.as_ref().filter(|_| node == self.broker.node);
+        let number = of_own.map_or(usize::MAX, |(place, _)| *place);
+        Note { change: event.change, number, name: event.name().cloned(), info }
     }
 
     /// Whether there is something to send.
@@ -357,7 +378,7 @@ impl Desk {
     /// Counts a refusal, and writes why if it is the first one on this connection.
     fn notes(&mut self, text: &[u8]) {
         self.broker.health.presence_refused.add(1);
-        if !std::mem::replace(&mut self.has_noted, true) {
+        if !mem::replace(&mut self.has_noted, true) {
             let why = shown(text);
             self.log(&format!(
                 "other hubs may not know the members of this one, nor this one theirs: {why}"

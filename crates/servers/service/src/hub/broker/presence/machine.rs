@@ -568,9 +568,11 @@ impl Machine {
         self.rooms.get(name).is_some_and(|room| room.local.count > 0)
     }
 
-    /// The places of those members of this node in a room of whom members are notified are below this one.
-    pub fn next(&self, name: &RoomName) -> usize {
-        self.rooms.get(name).map_or(0, |room| room.local.next)
+    /// The places of those members of this node in a room of whom members are notified are below this one, and whether all of
+    /// them are listed.
+    pub fn known(&self, name: &RoomName) -> (usize, bool) {
+        let local = self.rooms.get(name).map(|room| &room.local);
+        local.map_or((0, true), |local| (local.next, local.listed.len() == local.count))
     }
 
     /// The members of the other nodes in a room.

@@ -100,7 +100,9 @@ impl State {
 
     /// Whether it may be of a hub.
     pub fn is_sound(&self) -> bool {
-        self.listed.len() <= self.count.min(MOST_LISTED) && u32::try_from(self.count).is_ok()
+        let are_below = self.listed.last_key_value().is_none_or(|(place, _)| *place < self.next);
+        let are_few = self.listed.len() <= self.count.min(MOST_LISTED);
+        are_below && are_few && u32::try_from(self.count).is_ok()
     }
 
     /// Its form at the broker.
@@ -261,6 +263,7 @@ mod tests {
             r#"{"version":1,"count":-1,"next":0,"members":[]}"#,
             r#"{"version":1,"count":4294967296,"next":0,"members":[]}"#,
             r#"{"version":1,"count":1,"next":0,"members":[[1,2,null,null]]}"#,
+            r#"{"version":1,"count":1,"next":1,"members":[[1,null,null,null]]}"#,
         ] {
             assert!(State::read(text.as_bytes()).is_none(), "{text}");
         }

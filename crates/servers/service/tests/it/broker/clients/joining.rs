@@ -107,7 +107,7 @@ fn a_client_that_asks_at_once_who_is_there_misses_nobody() {
         let subscribe = json!({"id": 2, "subscribe": {"channel": "red", "join_leave": true}});
         let presence = json!({"id": 3, "presence": {"channel": "red"}});
         world.sends(ann, &format!("{subscribe}\n{presence}"));
-        world.passes(30);
+        world.passes(130);
         let all = lines(&mut world, ann);
         assert_eq!(events(&all), [("join", own.clone(), Value::Null)], "{n}: {all:?}");
         let reply = all.iter().find(|line| line["id"] == 3).expect("it is answered");
@@ -191,4 +191,44 @@ fn a_client_gets_each_of_many_changes_and_members_a_list() {
         got.iter().eq((0..150).map(|n| expected("leave", n)).collect::<Vec<_>>().iter()),
         "{got:?}"
     );
+}
+
+#[test]
+fn questions_of_many_that_have_just_joined_are_answered_together() {
+    let mut world = world("many ask", 0);
+    let conn = world.joins("/ws/red?name=eve");
+    world.passes(200);
+    world.texts_of(conn);
+    let clients: Vec<Conn> = (0..150).map(|_| client(&mut world).0).collect();
+    let subscribe = json!({"id": 2, "subscribe": {"channel": "red", "join_leave": true}});
+    let stats = json!({"id": 3, "presence_stats": {"channel": "red"}});
+    for conn in &clients {
+        world.sends(*conn, &format!("{subscribe}\n{stats}"));
+    }
+    world.passes(130);
+    for conn in clients {
+        let all = lines(&mut world, conn);
+        let reply = all.iter().find(|line| line["id"] == 3).expect("it is answered");
+        assert_eq!(reply["presence_stats"]["num_clients"], 151);
+    }
+    assert_eq!(world.texts_of(conn).len(), 1, "a list");
+}
+
+#[test]
+fn a_client_learns_that_not_all_members_of_its_hub_are_named() {
+    let mut world = world("unnamed", 0);
+    let name = "n".repeat(120);
+    let members: Vec<Conn> =
+        (0..500).map(|_| world.joins(&format!("/ws/red?name={name}"))).collect();
+    let (ann, _) = client(&mut world);
+    subscribes(&mut world, ann, 2);
+    let presence = json!({"id": 3, "presence": {"channel": "red"}});
+    sends(&mut world, ann, presence.clone());
+    assert_eq!(lines(&mut world, ann)[0]["error"]["code"], 106);
+    members[..400].iter().for_each(|conn| world.leaves(*conn));
+    world.passes(200);
+    lines(&mut world, ann);
+    sends(&mut world, ann, presence);
+    let reply = lines(&mut world, ann).remove(0);
+    assert_eq!(reply["presence"]["presence"].as_object().unwrap().len(), 101, "{reply}");
 }

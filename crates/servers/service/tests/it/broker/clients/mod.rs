@@ -215,6 +215,9 @@ fn a_client_that_publishes_or_leaves_before_its_subscription_has_begun_gets_all_
 #[test]
 fn what_a_client_has_published_before_it_subscribes_is_not_new_for_it() {
     let mut world = world("before", 5);
+    // The hub has a copy, which is not current.
+    let bob = subscribed(&mut world, "red");
+    world.leaves(bob);
     let (ann, _) = client(&mut world);
     let subscribe = json!({"id": 3, "subscribe": {"channel": "red"}});
     world.sends(ann, &format!("{}\n{subscribe}", publishes(2, json!(1))));
