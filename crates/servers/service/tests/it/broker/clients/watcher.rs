@@ -16,7 +16,7 @@ pub struct Watcher {
     /// It has its own join. Who is there, once that is known.
     is_in: bool,
     there: Option<BTreeSet<String>>,
-    /// Whether somebody has joined or left last, as far as it has heard.
+    /// Whether the last push about each member was a join.
     last: BTreeMap<String, bool>,
     /// All that it has heard since its own join, of members with a name.
     pub heard: Vec<(bool, String)>,
