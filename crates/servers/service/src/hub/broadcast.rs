@@ -12,7 +12,7 @@ use super::{
 };
 use regatta_engine::{Charge, Memory, Push, Wire};
 use regatta_proto::websocket::Frame;
-use std::sync::Arc;
+use std::{slice, sync::Arc};
 
 /// A message for many members, framed once.
 #[derive(Clone, Debug)]
@@ -42,11 +42,13 @@ enum Kind {
     OfBackend,
     /// A presence note. Another process frames it again, with its own number of members.
     Note(Note),
+    /// Several of them, for clients that get each. It has no frame.
+    Notes(Box<[Note]>),
     /// An order to disconnect members. It has no frame.
     Dismissal(Arc<Dismissal>),
     /// It says that messages are missing; to members of a room with a history, that this may be so.
     Gap,
-    /// The members of a room on all hubs at a broker: for those that have no list yet and whose numbers are below this one,
+    /// The members of a room on all hubs at a broker: for those that have no list yet and whose places are below this one,
     /// or for all that have one.
     List { below: Option<usize> },
     /// It asks the connection to the broker for the members of a room on all hubs. It has no frame.
@@ -70,13 +72,20 @@ impl Broadcast {
         Broadcast(Arc::new(frames)).charged(memory)
     }
 
+    /// Says to clients that these members have joined or left.
+    pub(super) fn notes(notes: Vec<Note>, memory: &Arc<Memory>) -> Self {
+        let kind = Kind::Notes(notes.into());
+        Broadcast(Arc::new(Frames { kind, ..Frames::default() })).charged(memory)
+    }
+
     /// Charges the memory of this process, unless others have it, too: then it was charged already.
     pub(super) fn charged(mut self, memory: &Arc<Memory>) -> Self {
+        let size = self.size() + self.infos();
         if let Some(frames) = Arc::get_mut(&mut self.0) {
             let compressed = frames.compressed.as_deref().map_or(0, <[u8]>::len);
             frames.charge = Charge::new(Arc::clone(memory));
             // Whether there is room matters when somebody keeps it.
-            frames.charge.set(size_of::<Frames>() + frames.plain.len() + compressed);
+            frames.charge.set(size_of::<Frames>() + size + compressed);
         }
         self
     }
@@ -97,6 +106,20 @@ impl Broadcast {
     /// The presence note, if this is one.
     pub(super) fn note(&self) -> Option<&Note> {
         if let Kind::Note(note) = &self.0.kind { Some(note) } else { None }
+    }
+
+    /// The presence notes for clients, if it has some.
+    pub(super) fn all_notes(&self) -> &[Note] {
+        match &self.0.kind {
+            Kind::Note(note) => slice::from_ref(note),
+            Kind::Notes(notes) => notes,
+            _ => &[],
+        }
+    }
+
+    /// The length of what these say of members to clients, in bytes.
+    pub(super) fn infos(&self) -> usize {
+        self.all_notes().iter().filter_map(|note| note.info.as_ref()).map(|info| info.len()).sum()
     }
 
     /// The order to disconnect members, if this is one.
@@ -123,7 +146,7 @@ impl Broadcast {
         Broadcast(Arc::new(frames))
     }
 
-    /// Lists members of a room on all hubs. `below`: for members with a lower number that have no list yet; `None`: for all
+    /// Lists members of a room on all hubs. `below`: for members with a lower place that have no list yet; `None`: for all
     /// that have one.
     pub(super) fn list(
         names: &[Arc<str>],
@@ -139,12 +162,13 @@ impl Broadcast {
         Broadcast(Arc::new(frames)).charged(memory)
     }
 
-    /// Whether this is about the members of a room. `number`: that of a member, who has no list yet if it `waits`. Returns
+    /// Whether this is about the members of a room. `place`: that of a member, who has no list yet if it `waits`. Returns
     /// `Some` with whether it is for this member.
-    pub(super) fn of_presence(&self, number: usize, waits: bool) -> Option<bool> {
+    pub(super) fn of_presence(&self, place: usize, waits: bool) -> Option<bool> {
         match self.0.kind {
             Kind::Note(_) | Kind::List { below: None } => Some(!waits),
-            Kind::List { below: Some(below) } => Some(waits && number < below),
+            Kind::List { below: Some(below) } => Some(waits && place < below),
+            Kind::Notes(_) => Some(false),
             _ => None,
         }
     }

@@ -71,6 +71,7 @@ impl Hub {
             Some(_) => Census::joined(Plan::new(settings.clone()).has_presence()),
         };
         census.describes = settings.centrifuge;
+        census.node = settings.broker.as_ref().map(|broker| broker.node);
         Hub::with(settings, census)
     }
 

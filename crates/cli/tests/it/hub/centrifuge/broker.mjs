@@ -2,47 +2,10 @@
 //
 //     node broker.mjs URL URL
 //
-// Prints `restart` when the broker should be restarted, and lack everything. The libraries are found below the folder in
-// which it is started.
+// Prints `restart` when the broker should be restarted, and lack everything.
 
 import assert from 'node:assert/strict';
-import { createRequire } from 'node:module';
-
-const require = createRequire(process.cwd() + '/');
-const { Centrifuge } = require('centrifuge');
-const WebSocket = require('ws');
-const WITHIN = 60_000;
-setTimeout(() => { console.error('too late'); process.exit(1); }, 5 * WITHIN).unref();
-
-/** The events of a subscription, in order. */
-class Heard {
-  #events = [];
-  #wake = () => {};
-
-  constructor(subscription) {
-    const add = (...event) => { this.#events.push(event); this.#wake(); };
-    subscription.on('subscribed', (ctx) => add('subscribed', ctx.wasRecovering, ctx.recovered));
-    subscription.on('publication', (ctx) => add('publication', ctx.data, ctx.offset));
-  }
-
-  async next() {
-    const late = setTimeout(() => { throw new Error('nothing came'); }, WITHIN);
-    while (this.#events.length === 0) {
-      await new Promise((resolve) => { this.#wake = resolve; });
-    }
-    clearTimeout(late);
-    return this.#events.shift();
-  }
-
-  async expect(...event) {
-    assert.deepEqual(await this.next(), event);
-  }
-}
-
-let last;
-class Tracked extends WebSocket {
-  constructor(...args) { super(...args); last = this; }
-}
+import { Centrifuge, Heard, Tracked, WITHIN } from './library.mjs';
 
 const cuts = [];
 const users = [];
@@ -50,14 +13,20 @@ for (const url of process.argv.slice(2)) {
   const client = new Centrifuge(url, { websocket: Tracked });
   client.connect();
   await client.ready(WITHIN);
-  cuts.push(last);
-  const sub = client.newSubscription('red', { recoverable: true });
-  const heard = new Heard(sub);
+  cuts.push(Tracked.last);
+  const sub = client.newSubscription('red', { recoverable: true, joinLeave: true });
+  const heard = new Heard(sub, ['subscribed', 'publication']);
+  const members = new Heard(sub, ['join', 'leave']);
   sub.subscribe();
   await heard.expect('subscribed', false, false);
-  users.push({ client, sub, heard });
+  // Its own join, and then what changes at all hubs.
+  const [kind, own] = await members.next();
+  assert.equal(kind, 'join');
+  users.push({ client, sub, heard, members, own });
 }
 const [ann, bob] = users;
+await ann.members.expect('join', bob.own);
+assert.notEqual(ann.own, bob.own);
 await ann.sub.publish({ n: 1 });
 for (const { heard } of users) { await heard.expect('publication', { n: 1 }, 1); }
 // A hub learns of the members of another one after a moment.
@@ -78,6 +47,10 @@ const got = [];
 while (got.filter(([kind]) => kind === 'publication').length < 3) { got.push(await ann.heard.next()); }
 assert.deepEqual(got.filter(([kind]) => kind === 'publication').map((event) => event[2]), [2, 3, 4]);
 assert.deepEqual(got.find(([kind]) => kind === 'subscribed'), ['subscribed', true, true]);
+const [kind, again] = await ann.members.next();
+assert.equal(kind, 'join');
+await bob.members.expect('leave', ann.own);
+await bob.members.expect('join', again);
 
 // The broker has lost everything, which both learn.
 console.log('restart');

@@ -16,6 +16,13 @@ WITHIN = 60
 class Heard(centrifuge.SubscriptionEventHandler):
     def __init__(self):
         self.events = asyncio.Queue()
+        self.members = asyncio.Queue()
+
+    async def on_join(self, ctx):
+        await self.members.put(("join", ctx.info.client))
+
+    async def on_leave(self, ctx):
+        await self.members.put(("leave", ctx.info.client))
 
     async def on_subscribed(self, ctx):
         await self.events.put(("subscribed", ctx.was_recovering, ctx.recovered))
@@ -26,6 +33,9 @@ class Heard(centrifuge.SubscriptionEventHandler):
     async def next(self):
         return await asyncio.wait_for(self.events.get(), WITHIN)
 
+    async def next_member(self):
+        return await asyncio.wait_for(self.members.get(), WITHIN)
+
     async def expect(self, *event):
         heard = await self.next()
         assert heard == event, f"{heard} instead of {event}"
@@ -34,12 +44,15 @@ class Heard(centrifuge.SubscriptionEventHandler):
 async def main(here, there):
     ann, bob = centrifuge.Client(here), centrifuge.Client(there)
     anns, bobs = Heard(), Heard()
-    subs = []
+    subs, own = [], []
     for client, heard in [(ann, anns), (bob, bobs)]:
         await client.connect()
-        subs.append(client.new_subscription("red", events=heard, recoverable=True))
+        subs.append(client.new_subscription("red", events=heard, recoverable=True, join_leave=True))
         await subs[-1].subscribe()
         await heard.expect("subscribed", False, False)
+        # Its own join, and then what changes at all hubs.
+        own.append(await heard.next_member())
+    assert await anns.next_member() == own[1] != own[0], own
     await subs[0].publish({"n": 1})
     for heard in [anns, bobs]:
         await heard.expect("publication", {"n": 1}, 1)
@@ -59,6 +72,9 @@ async def main(here, there):
         got.append(await anns.next())
     assert [event[2] for event in got if event[0] == "publication"] == [2, 3, 4], got
     assert ("subscribed", True, True) in got, got
+    again = await anns.next_member()
+    assert await bobs.next_member() == ("leave", own[0][1])
+    assert await bobs.next_member() == again
 
     # The broker has lost everything, which both learn.
     print("restart", flush=True)

@@ -16,6 +16,7 @@ use std::{
     io::{BufRead, BufReader},
     path::Path,
     process::{Command, Stdio},
+    time::{Duration, Instant},
 };
 
 const OPTIONS: [&str; 3] = ["--centrifuge", "--history", "500"];
@@ -94,6 +95,50 @@ fn a_client_recovers_at_another_hub_and_sees_who_is_at_all_hubs() {
     let history = json!({"history": {"channel": "red", "limit": 2, "reverse": true}});
     let kept = asks(&mut other, 3, &history)["history"]["publications"].clone();
     assert_eq!(kept, json!([{"offset": 3, "data": 3}, {"offset": 2, "data": 2}]));
+}
+
+/// The next push about a member: what has happened, and who it is.
+fn notified(client: &mut Socket) -> (&'static str, Value) {
+    loop {
+        let push = hear(client)["push"].clone();
+        for kind in ["join", "leave"] {
+            if push[kind]["info"].is_object() {
+                return (kind, push[kind]["info"].clone());
+            }
+        }
+    }
+}
+
+on_models! { a_client_is_notified_of_the_members_of_all_hubs_and_a_killed_hub_is_noticed: epoll, percore, uring }
+
+fn a_client_is_notified_of_the_members_of_all_hubs_and_a_killed_hub_is_noticed(model: &str) {
+    let broker = Node::start(&[]);
+    let options = ["--centrifuge", "--presence"];
+    let mut hubs: Vec<_> = (0..2).map(|_| joined(model, &broker, &options).0).collect();
+    let (mut ann, mut bob) = (connected(&hubs[0]), connected(&hubs[1]));
+    let subscribe = json!({"subscribe": {"channel": "red", "join_leave": true}});
+    assert!(asks(&mut ann, 2, &subscribe)["subscribe"].is_object(), "{model}");
+    let (kind, own) = notified(&mut ann);
+    assert_eq!(kind, "join", "{model}");
+    let eve = member_of(&hubs[1], "/ws/red?name=eve");
+    let (kind, of_eve) = notified(&mut ann);
+    assert_eq!((kind, &of_eve["chan_info"]["name"]), ("join", &json!("eve")), "{model}");
+    assert!(asks(&mut bob, 2, &subscribe)["subscribe"].is_object(), "{model}");
+    let presence = asks(&mut bob, 3, &json!({"presence": {"channel": "red"}}));
+    let there = presence["presence"]["presence"].as_object().unwrap().clone();
+    let (_, of_bob) = notified(&mut ann);
+    for info in [&own, &of_eve, &of_bob] {
+        assert_eq!(&there[info["client"].as_str().unwrap()], info, "{model}");
+    }
+    assert_eq!(there.len(), 3, "{model}");
+    drop(eve);
+    for client in [&mut ann, &mut bob] {
+        assert_eq!(notified(client), ("leave", of_eve.clone()), "{model}");
+    }
+    hubs.remove(1).signal("-KILL");
+    let start = Instant::now();
+    assert_eq!(notified(&mut ann), ("leave", of_bob), "{model}");
+    assert!(start.elapsed() < Duration::from_secs(15), "{model}: {:?}", start.elapsed());
 }
 
 #[test]

@@ -1,19 +1,12 @@
 // Two users of a hub, with centrifuge-js. The hub has histories, presence and tokens.
 //
 //     node client.mjs URL SECRET
-//
-// The libraries are found below the folder in which it is started.
 
 import assert from 'node:assert/strict';
 import crypto from 'node:crypto';
-import { createRequire } from 'node:module';
+import { Centrifuge, Heard, Tracked, WITHIN, WebSocket } from './library.mjs';
 
-const require = createRequire(process.cwd() + '/');
-const { Centrifuge } = require('centrifuge');
-const WebSocket = require('ws');
 const [url, secret] = process.argv.slice(2);
-const WITHIN = 60_000;
-setTimeout(() => { console.error('too late'); process.exit(1); }, 5 * WITHIN).unref();
 
 function token(claims) {
   const part = (text) => Buffer.from(text).toString('base64url');
@@ -23,43 +16,9 @@ function token(claims) {
 
 const now = () => Math.floor(Date.now() / 1000);
 
-/** The events of a subscription, in order. */
-class Heard {
-  #events = [];
-  #wake = () => {};
-
-  constructor(subscription) {
-    const add = (...event) => { this.#events.push(event); this.#wake(); };
-    subscription.on('subscribed', (ctx) => add('subscribed', ctx.wasRecovering, ctx.recovered));
-    subscription.on('unsubscribed', (ctx) => add('unsubscribed', ctx.code));
-    subscription.on('publication', (ctx) => add('publication', ctx.data, ctx.offset));
-    subscription.on('join', (ctx) => add('join', ctx.info.user));
-    subscription.on('leave', (ctx) => add('leave', ctx.info.user));
-    subscription.on('error', (ctx) => add('error', ctx.error.code));
-  }
-
-  async next() {
-    const late = setTimeout(() => { throw new Error('nothing came'); }, WITHIN);
-    while (this.#events.length === 0) {
-      await new Promise((resolve) => { this.#wake = resolve; });
-    }
-    clearTimeout(late);
-    return this.#events.shift();
-  }
-
-  async expect(...event) {
-    assert.deepEqual(await this.next(), event);
-  }
-}
-
 async function fails(promise, code) {
   const error = await promise.then(() => ({ code: 'none' }), (error) => error);
   assert.equal(error.code, code);
-}
-
-let last;
-class Tracked extends WebSocket {
-  constructor(...args) { super(...args); last = this; }
 }
 
 let tokens = 0;
@@ -68,7 +27,7 @@ const ann = new Centrifuge(url, { websocket: Tracked, getToken });
 const bob = new Centrifuge(url, { websocket: WebSocket, token: token({ sub: 'bob' }) });
 ann.connect();
 await ann.ready(WITHIN);
-const cut = last;
+const cut = Tracked.last;
 bob.connect();
 const inRed = ann.newSubscription('red', { recoverable: true, joinLeave: true });
 const red = new Heard(inRed);

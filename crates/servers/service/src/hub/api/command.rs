@@ -9,7 +9,7 @@ use super::{
 use crate::hub::{
     access::matches,
     broadcast::Broadcast,
-    census::{Census, LONGEST_NAME, Person},
+    census::{Census, Elsewhere, LONGEST_NAME, Person, client_of},
     dismissal::Dismissal,
     history::{Asked, Page},
     message::present,
@@ -19,10 +19,7 @@ use regatta_engine::{Now, Post, RoomName};
 use regatta_proto::websocket::CloseCode;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 /// Maximum number of rooms of a broadcast, and of methods of a batch.
 const MOST: usize = 1_000;
@@ -124,8 +121,47 @@ struct Batch<'a> {
 /// The members of a room.
 pub(in super::super) struct Everybody {
     pub count: usize,
-    /// Those that are listed, each with its name for backends and clients.
-    pub listed: Vec<(String, Arc<Person>)>,
+    /// The number of this hub, if it has a broker.
+    pub node: Option<u64>,
+    /// Those of this hub, by their numbers.
+    pub here: Vec<(usize, Arc<Person>)>,
+    /// Whether others are notified of each of these by name.
+    pub are_named: bool,
+    pub others: Arc<[Elsewhere]>,
+}
+
+impl Everybody {
+    /// Those of a hub without a broker: at most so many.
+    pub(in super::super) fn here(census: &Census, room: &RoomName, most: usize) -> Everybody {
+        let here = census.people(room, most);
+        Everybody { count: here.len(), node: None, here, are_named: true, others: Arc::new([]) }
+    }
+
+    /// Those that are known, each with its hub and its number there.
+    fn known(&self) -> impl Iterator<Item = (Option<u64>, usize, &Person)> {
+        let here = self.here.iter().map(|(number, person)| (self.node, *number, &**person));
+        here.chain(self.others.iter().flat_map(|Elsewhere { node, listed, .. }| {
+            listed.iter().map(|(place, person)| (Some(*node), person.number(*place), &**person))
+        }))
+    }
+
+    /// Whether not all are known, or may leave without a notice of who it was.
+    pub(in super::super) fn are_some_unknown(&self) -> bool {
+        !self.are_named || self.others.iter().any(|other| other.listed.len() < other.count)
+    }
+
+    /// Those that are known, with their names for backends and clients.
+    pub(in super::super) fn named(&self) -> impl Iterator<Item = (String, &Person)> {
+        self.known().map(|(node, number, person)| (client_of(node, number), person))
+    }
+
+    /// How many users they are. Members without one count as one.
+    pub(in super::super) fn users(&self) -> usize {
+        let mut users: Vec<&str> = self.known().map(|(_, _, person)| person.user()).collect();
+        users.sort_unstable();
+        users.dedup();
+        users.len()
+    }
 }
 
 /// A backend that calls methods of a hub.
@@ -304,15 +340,20 @@ impl<'a> Backend<'a> {
         let limits = settings.terms(room.as_str()).history;
         let behind = asked.since.as_ref().filter(|since| !since.epoch.is_empty());
         let behind = behind.map(|since| Asked::of(&since.epoch, since.offset));
+        let mut kept = None;
         if settings.broker.is_some() {
-            // The history must be there when its messages come.
-            let opened = census.with_history(&room, limits, now.instant, |_| ());
-            opened.ok_or(Failure::NOT_AVAILABLE)?;
-            self.fetch(&room, page.wanted(behind))?;
+            if !census.asks_history(&room, limits, now.instant) {
+                return Err(Failure::NOT_AVAILABLE);
+            }
+            kept = self.fetch(&room, page.wanted(behind))?;
         }
         let read = census
             .with_history(&room, limits, now.instant, |history| history.page(page, now.instant));
         let (position, messages) = read.ok_or(Failure::NOT_AVAILABLE)?;
+        if kept.is_some_and(|kept| !position.continues(kept)) {
+            // It has begun again since the answer, and nothing is known of its messages.
+            return Err(Failure::NO_HISTORY);
+        }
         let is_of_another = behind.is_some_and(|behind| behind.epoch != Some(position.epoch));
         let messages = messages.filter(|_| !is_of_another).ok_or(Failure::UNRECOVERABLE)?;
         let publications = messages.iter().filter_map(Publication::of).collect();
@@ -327,7 +368,7 @@ impl<'a> Backend<'a> {
 
     fn presence(&mut self, channel: &str) -> Result<Answer, Failure> {
         let Some(everybody) = self.everybody(channel)? else { return Ok(Answer::Done {}) };
-        let client = |(id, person): (String, Arc<Person>)| {
+        let client = |(id, person): (String, &Person)| {
             let client = Client {
                 client: id.clone(),
                 user: person.user().to_owned(),
@@ -336,13 +377,12 @@ impl<'a> Backend<'a> {
             };
             (id, client)
         };
-        Ok(Answer::Presence { presence: everybody.listed.into_iter().map(client).collect() })
+        Ok(Answer::Presence { presence: everybody.named().map(client).collect() })
     }
 
     fn presence_stats(&mut self, channel: &str) -> Result<Answer, Failure> {
         let Some(everybody) = self.everybody(channel)? else { return Ok(Answer::Done {}) };
-        let users = everybody.listed.iter().map(|(_, person)| person.user());
-        let num_users = users.collect::<BTreeSet<_>>().len();
+        let num_users = everybody.users();
         Ok(Answer::PresenceStats { num_clients: everybody.count, num_users })
     }
 
@@ -353,9 +393,7 @@ impl<'a> Backend<'a> {
             return self.at_all_hubs(&room);
         }
         self.needs_all()?;
-        let people = self.census.people(&room).into_iter();
-        let listed: Vec<_> = people.map(|(number, person)| (number.to_string(), person)).collect();
-        Ok(Some(Everybody { count: listed.len(), listed }))
+        Ok(Some(Everybody::here(self.census, &room, usize::MAX)))
     }
 
     /// The rooms that have members, of this pattern; empty: all.

@@ -10,42 +10,30 @@ use crate::{
     hub::{
         broadcast::Broadcast,
         broker,
-        census::{Census, Elsewhere, client_at},
+        census::Census,
         history::{Asker, Position, Wanted},
-        rooms::Plan,
     },
 };
 use regatta_engine::{Flow, Post, RemoteOutcome, RoomName};
 use regatta_proto::http1::{Date, Reply, Status};
-use std::sync::Arc;
 
 /// Why the members of a room are not known.
 const MEMBERS_UNKNOWN: &str =
     "the members at other hubs are not known: the broker does not answer, or refuses it";
 /// Maximum number of messages of one request.
 const MOST_SENT: usize = 10_000;
-/// Why a backend gets no history.
-const NO_HISTORY: &str = "not available: the broker does not answer for the history now";
 
 impl Everybody {
-    /// The members of a room at all hubs, once the connection to the broker has answered for those of the others.
+    /// The members of a room at all hubs, once the connection to the broker has answered for those of the others: at most so
+    /// many of this hub.
     pub(in super::super) fn at_all_hubs(
-        settings: &Plan,
         census: &Census,
         room: &RoomName,
+        most: usize,
     ) -> Option<Everybody> {
-        let others = census.elsewhere(room)?;
-        let (mut count, _, here) = census.attendance(room, usize::MAX);
-        let own = settings.broker.as_ref().map_or(0, |broker| broker.node);
-        let named = |node: u64, (number, person): &(usize, Arc<_>)| {
-            (client_at(node, *number), Arc::clone(person))
-        };
-        let mut listed: Vec<_> = here.iter().map(|one| named(own, one)).collect();
-        for Elsewhere { node, count: others, listed: some } in &*others {
-            count += others;
-            listed.extend(some.iter().map(|one| named(*node, one)));
-        }
-        Some(Everybody { count, listed })
+        let (here, are_named, others) = census.everywhere(room, most)?;
+        let count = here.len() + others.iter().map(|other| other.count).sum::<usize>();
+        Some(Everybody { count, node: census.node, here, are_named, others })
     }
 }
 
@@ -109,27 +97,30 @@ impl Backend<'_> {
         };
         *used += 1;
         let is_known = awaited.outcomes.get(*used - 1) == Some(&Some(RemoteOutcome::Sent));
-        let everybody = Everybody::at_all_hubs(settings, census, room).filter(|_| is_known);
+        let everybody = Everybody::at_all_hubs(census, room, usize::MAX).filter(|_| is_known);
         everybody.map(Some).ok_or(Failure::of_broker(MEMBERS_UNKNOWN))
     }
 
-    /// Asks the broker for the history of a room; or, in the second call, says whether it is here now.
+    /// Asks the broker for the history of a room; or, in the second call, returns the position of the newest message when it
+    /// has answered.
     ///
     /// # Errors
     /// The room has no history, or the broker does not answer.
-    pub(super) fn fetch(&mut self, room: &RoomName, wanted: Wanted) -> Result<(), Failure> {
+    pub(super) fn fetch(
+        &mut self,
+        room: &RoomName,
+        wanted: Wanted,
+    ) -> Result<Option<Position>, Failure> {
         let awaited = self.awaited.get_or_insert_default();
         if let Some(used) = &mut awaited.used {
             *used += 1;
-            return match awaited.outcomes.get(*used - 1).copied().flatten() {
-                Some(RemoteOutcome::Kept { .. }) => Ok(()),
-                _ => Err(Failure::of_broker(NO_HISTORY)),
-            };
+            let outcome = awaited.outcomes.get(*used - 1).copied().flatten();
+            return outcome.and_then(Position::kept).map(Some).ok_or(Failure::NO_HISTORY);
         }
         let question = Broadcast::question(wanted, Asker::Backend);
         self.posts.push(Post::Remote(room.clone(), question, awaited.outcomes.len() as u64));
         awaited.outcomes.push(None);
-        Ok(())
+        Ok(None)
     }
 
     /// Makes the second call of `awaited`, and writes the reply.

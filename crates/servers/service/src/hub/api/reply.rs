@@ -17,6 +17,9 @@ impl Failure {
     pub const NOT_AVAILABLE: Failure = Failure::of(108, "not available");
     pub const UNRECOVERABLE: Failure = Failure::of(112, "unrecoverable position");
     pub const TOO_MANY: Failure = Failure::of(111, "too many requests");
+    /// The broker has not answered.
+    pub const NO_HISTORY: Failure =
+        Failure::of(100, "not available: the broker does not answer for the history now");
 
     const fn of(code: u16, message: &'static str) -> Failure {
         Failure { code, message: Cow::Borrowed(message) }

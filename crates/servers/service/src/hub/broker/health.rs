@@ -15,6 +15,9 @@ pub(super) const STALE: Duration = Duration::from_secs(15);
 
 /// How long a member that leaves waits for messages of others that are on their way.
 pub(in super::super) const SETTLES: Duration = Duration::from_secs(1);
+/// How long a member may take that has sent a Close frame and does not read what follows: what became of its messages is known
+/// after 20 s at most.
+pub(in super::super) const LEAVES: Duration = Duration::from_secs(30);
 /// How often it looks whether there are some.
 pub(in super::super) const SETTLE: Duration = Duration::from_millis(100);
 

@@ -6,7 +6,7 @@ mod person;
 
 pub(super) use limits::Full;
 pub use limits::Limits;
-pub(super) use person::{Person, client_at, client_info};
+pub(super) use person::{Person, client_info, client_of};
 
 use super::{
     access::Denied,
@@ -54,8 +54,8 @@ pub(super) struct Census {
     /// Rooms whose members have changed, for presence at a broker; `None`: nobody wants to know. Only locked while `rooms`
     /// is.
     changed: Option<Mutex<HashSet<RoomName>>>,
-    /// The members of some rooms at other hubs, for backends that have asked for them.
-    elsewhere: Mutex<HashMap<RoomName, Known>>,
+    /// The members of some rooms at other hubs, for those who have asked for them.
+    elsewhere: Mutex<HashMap<RoomName, (Instant, Known)>>,
     /// Rooms with members whose messages are kept. Only changed while `rooms` is locked.
     following: AtomicUsize,
     /// Several processes have members. Those of others are known only from the notes they post.
@@ -64,6 +64,8 @@ pub(super) struct Census {
     lists_all: bool,
     /// Whether notes say who a member is, in JSON.
     pub describes: bool,
+    /// The number of this hub, if it has a broker.
+    pub node: Option<u64>,
     /// Connections that may be in several rooms.
     connections: Counter,
     members: Counter,
@@ -98,10 +100,14 @@ struct Room {
 }
 
 /// How many members a room has, a number that is higher than those of all, and some of them.
-pub(super) type Attendance = (usize, usize, Vec<(usize, Arc<Person>)>);
+pub(super) type Attendance = (usize, usize, People);
 
-/// The members of a room at all other hubs, and since when they are known.
-type Known = (Instant, Arc<[Elsewhere]>);
+/// Members with their places or their numbers.
+type People = Vec<(usize, Arc<Person>)>;
+
+/// The members of a room at all hubs: of this one, those whose places are below a number, and whether others are notified of each
+/// of them by name.
+type Known = ((usize, bool), Arc<[Elsewhere]>);
 
 /// The members of a room at another hub.
 #[derive(Debug)]
@@ -109,8 +115,8 @@ pub(super) struct Elsewhere {
     /// The number of the hub at the broker.
     pub node: u64,
     pub count: usize,
-    /// Some of them, by their numbers there.
-    pub listed: Vec<(usize, Arc<Person>)>,
+    /// Some of them, by their places there.
+    pub listed: Arc<BTreeMap<usize, Arc<Person>>>,
 }
 
 /// A member's entry in a room. Dropping it removes the member.
@@ -121,6 +127,8 @@ pub(super) struct Presence {
     /// `None` if nothing is known of it.
     person: Option<Arc<Person>>,
     number: usize,
+    /// Its place among all who have entered. Those who come later have higher ones.
+    place: usize,
     /// The rate of its room.
     rate: Arc<AtomicU32>,
     /// The messages of its room, if they are kept.
@@ -148,7 +156,8 @@ impl Presence {
     /// Who it is, in JSON.
     pub fn info(&self) -> String {
         let nobody = Person::default();
-        client_info(&self.number.to_string(), self.person.as_deref().unwrap_or(&nobody))
+        let client = client_of(self.census.node, self.number);
+        client_info(&client, self.person.as_deref().unwrap_or(&nobody))
     }
 
     /// The messages of its room, if they are kept.
@@ -164,6 +173,11 @@ impl Presence {
     /// Its number, unique among the members of all processes.
     pub fn number(&self) -> usize {
         self.number
+    }
+
+    /// Its place among all who have entered this hub.
+    pub fn place(&self) -> usize {
+        self.place
     }
 
     /// The user of its token; empty without one.
@@ -183,7 +197,7 @@ impl Presence {
             let mut rooms = self.census.rooms();
             if self.census.dismissed().remove(&(self.number, self.room.clone())).is_none() {
                 self.census.members.take_back();
-                self.census.remove(&mut rooms, &self.room, self.number);
+                self.census.remove(&mut rooms, &self.room, self.place);
             }
         }
     }
@@ -234,6 +248,7 @@ impl Census {
             apart: true,
             lists_all: false,
             describes: false,
+            node: None,
             connections: Counter::default(),
             members: counter()?,
             entered: counter()?,
@@ -297,8 +312,8 @@ impl Census {
             self.refused.add(1);
             return Err(full);
         }
-        let entered = self.entered.add(1);
-        let number = person.as_ref().and_then(|person| person.connection).unwrap_or(entered);
+        let place = self.entered.add(1);
+        let number = person.as_ref().map_or(place, |person| person.number(place));
         let person = person.map(Arc::new);
         let lists = self.lists_all || person.as_ref().is_some_and(|person| person.name.is_some());
         let listed = lists.then(|| person.clone().unwrap_or_default());
@@ -311,7 +326,7 @@ impl Census {
         if here.members == 0 && here.history.is_some() {
             self.following.fetch_add(1, Relaxed);
         }
-        here.add(number, listed);
+        here.add(place, listed);
         self.has_changed(room);
         if let Some(kept) = here.history.as_ref().filter(|_| history.are_kept()) {
             kept.limit(history);
@@ -319,7 +334,7 @@ impl Census {
         here.rate.store(limits.broadcasts_of_room.map_or(0, NonZeroU32::get), Relaxed);
         let (census, rate) = (Arc::clone(self), Arc::clone(&here.rate));
         let (room, history) = (room.clone(), here.history.clone());
-        Ok(Presence { census, room, person, number, rate, history, has_left: false })
+        Ok(Presence { census, room, person, number, place, rate, history, has_left: false })
     }
 
     /// The number of a new connection that may be in several rooms. No member has it.
@@ -353,6 +368,15 @@ impl Census {
             None => self.histories.open_idle(room, limits, now),
         };
         history.map(|history| what(&history))
+    }
+
+    /// Opens the history of a room at the broker, about which somebody asks: it must be there when its messages come. Returns
+    /// whether the room has one. `limits`: those of a room that has no members.
+    pub fn asks_history(&self, room: &RoomName, limits: HistoryLimits, now: Instant) -> bool {
+        let rooms = self.rooms();
+        self.histories.tidy(now);
+        let has_one = rooms.get(room).map(|here| here.history.is_some());
+        has_one.unwrap_or_else(|| self.histories.open_asked(room, limits, now).is_some())
     }
 
     /// The messages of a room that are kept now, also without members.
@@ -402,10 +426,10 @@ impl Census {
         while some() {}
     }
 
-    fn remove(&self, rooms: &mut HashMap<RoomName, Room>, room: &RoomName, number: usize) {
+    fn remove(&self, rooms: &mut HashMap<RoomName, Room>, room: &RoomName, place: usize) {
         let Some(here) = rooms.get_mut(room) else { return };
         here.members -= 1;
-        here.people.remove(&number);
+        here.people.remove(&place);
         self.has_changed(room);
         if here.members == 0 {
             if here.history.is_some() {
@@ -456,30 +480,50 @@ impl Census {
         }
     }
 
+    /// Whether the members of this room have changed since the last call for all rooms.
+    pub fn has_change(&self, room: &RoomName) -> bool {
+        let _rooms = self.rooms();
+        self.changed.as_ref().is_some_and(|changed| lock(changed).contains(room))
+    }
+
     /// The rooms whose members have changed since the last call.
     pub fn take_changed(&self) -> HashSet<RoomName> {
         let _rooms = self.rooms();
         self.changed.as_ref().map(|changed| mem::take(&mut *lock(changed))).unwrap_or_default()
     }
 
-    /// The members of a room for other hubs: how many there are, a number that is higher than those of all, and the first
-    /// of those that are listed.
+    /// The members of a room for other hubs: how many there are, a number that is higher than the places of all, and the first
+    /// of those that are listed, with their places.
     pub fn attendance(&self, room: &RoomName, most: usize) -> Attendance {
         let rooms = self.rooms();
         let next = self.entered.get();
         let Some(here) = rooms.get(room) else { return (0, next, Vec::new()) };
         let people = here.people.iter().take(most);
-        (here.members, next, people.map(|(number, person)| (*number, Arc::clone(person))).collect())
+        (here.members, next, people.map(|(place, person)| (*place, Arc::clone(person))).collect())
     }
 
-    /// The members of a room at other hubs are known, for a backend that has asked for them and looks soon.
-    pub fn set_elsewhere(&self, room: &RoomName, all: Vec<Elsewhere>, now: Instant) {
-        lock(&self.elsewhere).insert(room.clone(), (now, all.into()));
+    /// The members of a room at other hubs are known, for somebody who has asked for them and looks soon. `below`: the places of
+    /// those here of whom others were notified, and whether by name.
+    pub fn set_elsewhere(
+        &self,
+        room: &RoomName,
+        below: (usize, bool),
+        all: Vec<Elsewhere>,
+        now: Instant,
+    ) {
+        lock(&self.elsewhere).insert(room.clone(), (now, (below, all.into())));
     }
 
-    /// Those that a backend has asked for.
-    pub fn elsewhere(&self, room: &RoomName) -> Option<Arc<[Elsewhere]>> {
-        lock(&self.elsewhere).get(room).map(|(_, all)| Arc::clone(all))
+    /// Those that somebody has asked for, and at most so many members here of whom others were notified. The others of this hub
+    /// may be gone before anybody is.
+    pub fn everywhere(
+        &self,
+        room: &RoomName,
+        most: usize,
+    ) -> Option<(People, bool, Arc<[Elsewhere]>)> {
+        let ((below, are_named), all) =
+            lock(&self.elsewhere).get(room).map(|(_, known)| known.clone())?;
+        Some((self.people_below(room, below, most), are_named, all))
     }
 
     /// Forgets those that were asked for long ago.
@@ -487,11 +531,19 @@ impl Census {
         lock(&self.elsewhere).retain(|_, (at, _)| now < *at + LOOKS_WITHIN);
     }
 
-    /// The members of a room, by number.
-    pub fn people(&self, room: &RoomName) -> Vec<(usize, Arc<Person>)> {
+    /// The members of a room, with their numbers: at most so many.
+    pub fn people(&self, room: &RoomName, most: usize) -> People {
+        self.people_below(room, usize::MAX, most)
+    }
+
+    /// Those whose places are below this one.
+    fn people_below(&self, room: &RoomName, below: usize, most: usize) -> People {
         let rooms = self.rooms();
-        let people = rooms.get(room).into_iter().flat_map(|room| &room.people);
-        people.map(|(number, person)| (*number, Arc::clone(person))).collect()
+        let people = rooms.get(room).into_iter().flat_map(|room| room.people.range(..below));
+        people
+            .take(most)
+            .map(|(place, person)| (person.number(*place), Arc::clone(person)))
+            .collect()
     }
 
     /// The rooms that have members, and how many.
@@ -510,16 +562,21 @@ impl Census {
             if only.is_some_and(|only| only != name) {
                 continue;
             }
-            let is_one =
-                |(number, one): &(&usize, &Arc<Person>)| order.is_for(**number, one.user());
-            let numbers: Vec<usize> =
-                room.people.iter().filter(is_one).map(|(number, _)| *number).collect();
-            if !numbers.is_empty() {
+            let is_one = |(place, one): &(&usize, &Arc<Person>)| {
+                order.is_for(one.number(**place), one.user())
+            };
+            let places: Vec<(usize, usize)> = room
+                .people
+                .iter()
+                .filter(is_one)
+                .map(|(place, one)| (*place, one.number(*place)))
+                .collect();
+            if !places.is_empty() {
                 found.push(name.clone());
                 self.has_changed(name);
             }
-            for number in numbers {
-                room.people.remove(&number);
+            for (place, number) in places {
+                room.people.remove(&place);
                 room.members -= 1;
                 self.members.take_back();
                 self.dismissed().insert((number, name.clone()), Arc::clone(order));
@@ -528,6 +585,7 @@ impl Census {
         rooms.retain(|name, room| {
             let is_empty = room.members == 0;
             if is_empty && room.history.is_some() {
+                self.following.fetch_sub(1, Relaxed);
                 self.histories.close(name);
             }
             !is_empty
@@ -625,9 +683,9 @@ fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Room {
-    fn add(&mut self, number: usize, listed: Option<Arc<Person>>) {
+    fn add(&mut self, place: usize, listed: Option<Arc<Person>>) {
         self.members += 1;
-        self.people.extend(listed.map(|person| (number, person)));
+        self.people.extend(listed.map(|person| (place, person)));
     }
 }
 

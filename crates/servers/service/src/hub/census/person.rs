@@ -22,6 +22,11 @@ impl Person {
     pub fn user(&self) -> &str {
         self.user.as_deref().unwrap_or("")
     }
+
+    /// Its number for backends and clients, if it has this place among all who have entered.
+    pub fn number(&self, place: usize) -> usize {
+        self.connection.unwrap_or(place)
+    }
 }
 
 /// Who a member is, in JSON.
@@ -40,9 +45,9 @@ struct ChosenName<'a> {
     name: &'a str,
 }
 
-/// The member with this number at a hub with this number, for backends and clients of all hubs at a broker.
-pub(in crate::hub) fn client_at(node: u64, number: usize) -> String {
-    format!("{node:016x}-{number}")
+/// What a member with this number is called, for backends and clients. `node`: the number of its hub, if that has a broker.
+pub(in crate::hub) fn client_of(node: Option<u64>, number: usize) -> String {
+    node.map_or_else(|| number.to_string(), |node| format!("{node:016x}-{number}"))
 }
 
 /// Who a member is, in JSON, as backends see it: this client.

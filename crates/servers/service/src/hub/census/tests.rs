@@ -19,7 +19,7 @@ fn a_census_that_lists_all_knows_who_is_where() {
     let (ann, bob) = (enter("red", of_user("ann")), enter("red", of_user("bob")));
     let (again, nobody) = (enter("blue", of_user("ann")), enter("", None));
     let users = |room: &str| {
-        let people = census.people(&RoomName::of(room));
+        let people = census.people(&RoomName::of(room), 9);
         people.iter().map(|(_, one)| one.user().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!((users("red"), users("")), (vec!["ann".into(), "bob".into()], vec![String::new()]));
@@ -30,7 +30,7 @@ fn a_census_that_lists_all_knows_who_is_where() {
     assert!(census.occupied().is_empty() && census.users() == 0);
     let usual = Arc::new(Census::default());
     let _ann = usual.enter(&RoomName::LOBBY, of_user("ann"), &limits, Instant::now()).unwrap();
-    assert!(usual.people(&RoomName::LOBBY).is_empty() && !usual.knows_all());
+    assert!(usual.people(&RoomName::LOBBY, 9).is_empty() && !usual.knows_all());
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn an_order_is_noted_for_each_member_that_it_is_for_until_it_leaves() {
     // Before it is dropped, it is neither listed nor counted.
     bob.leave();
     assert_eq!((bob.others(), ann.others(), bob.dismissal()), (1, 1, None));
-    assert_eq!((census.people(&RoomName::of("red")).len(), census.members()), (1, 1));
+    assert_eq!((census.people(&RoomName::of("red"), 9).len(), census.members()), (1, 1));
     drop((ann, bob, again));
     assert_eq!((later.others(), census.members()), (0, 1), "nobody leaves twice");
     drop(later);

@@ -48,12 +48,10 @@ impl Client {
             self.asks(turn, Waiter { id, room, what }, Broadcast::ask_for_members());
             return Ok(None);
         }
-        let people = self.census.people(&room).into_iter();
-        let listed: Vec<_> = people.map(|(number, person)| (number.to_string(), person)).collect();
-        let everybody = Everybody { count: listed.len(), listed };
+        let everybody = |most| Everybody::here(&self.census, &room, most);
         match what {
-            What::PresenceStats => Ok(Some(stats(&everybody))),
-            _ => Ok(Some(people_of(&everybody)?)),
+            What::PresenceStats => Ok(Some(stats(&everybody(usize::MAX)))),
+            _ => Ok(Some(people_of(&everybody(MOST_PRESENT + 1))?)),
         }
     }
 
@@ -63,7 +61,7 @@ impl Client {
         room: &RoomName,
         outcome: RemoteOutcome,
     ) -> Result<Answer, Failure> {
-        people_of(&self.everybody(room, outcome)?)
+        people_of(&self.everybody(room, MOST_PRESENT + 1, outcome)?)
     }
 
     /// The same, only their numbers.
@@ -72,11 +70,17 @@ impl Client {
         room: &RoomName,
         outcome: RemoteOutcome,
     ) -> Result<Answer, Failure> {
-        self.everybody(room, outcome).map(|everybody| stats(&everybody))
+        self.everybody(room, usize::MAX, outcome).map(|everybody| stats(&everybody))
     }
 
-    fn everybody(&self, room: &RoomName, outcome: RemoteOutcome) -> Result<Everybody, Failure> {
-        Everybody::at_all_hubs(&self.settings, &self.census, room)
+    /// With at most so many of this hub.
+    fn everybody(
+        &self,
+        room: &RoomName,
+        most: usize,
+        outcome: RemoteOutcome,
+    ) -> Result<Everybody, Failure> {
+        Everybody::at_all_hubs(&self.census, room, most)
             .filter(|_| outcome == RemoteOutcome::Sent)
             .ok_or(Failure::of_broker(MEMBERS_UNKNOWN, true))
     }
@@ -99,9 +103,9 @@ impl Client {
         let since = request.since.as_ref().filter(|since| !since.epoch.is_empty());
         let behind = since.map(|since| Asked::of(&since.epoch, since.offset));
         if self.has_broker() {
-            // The history must be there when its messages come.
-            let opened = self.census.with_history(&room, limits, turn.now.instant, |_| ());
-            opened.ok_or(Failure::NOT_AVAILABLE)?;
+            if !self.census.asks_history(&room, limits, turn.now.instant) {
+                return Err(Failure::NOT_AVAILABLE.into());
+            }
             let question = Broadcast::question(page.wanted(behind), Asker::Backend);
             self.asks(turn, Waiter { id, room, what: What::History(page, behind) }, question);
             return Ok(None);
@@ -114,7 +118,7 @@ impl Client {
             let (publications, epoch) = (Vec::new(), String::new());
             return Ok(Some(Answer::History { publications, offset: 0, epoch }));
         };
-        Ok(Some(read(&history, page, behind, turn.now)?))
+        Ok(Some(read(&history, (page, behind), None, turn.now)?))
     }
 
     /// The broker has answered for a history, of which the client reads this page.
@@ -125,9 +129,9 @@ impl Client {
         now: Now,
         outcome: RemoteOutcome,
     ) -> Result<Answer, Failure> {
-        let history = Position::kept(outcome).and_then(|_| self.census.history(room));
-        let history = history.ok_or(Failure::of_broker(NO_HISTORY, true))?;
-        read(&history, page, behind, now)
+        let known = Position::kept(outcome).zip(self.census.history(room));
+        let (kept, history) = known.ok_or(Failure::of_broker(NO_HISTORY, true))?;
+        read(&history, (page, behind), Some(kept), now)
     }
 
     /// What holds in a room about which the client may ask: as its subscription there or its token allows.
@@ -146,14 +150,18 @@ impl Client {
     }
 }
 
-/// Reads a page of a history. `behind`: its position, if the client has named an epoch.
+/// Reads a page of a history. `behind`: its position, if the client has named an epoch. `kept`: that of the newest message when
+/// the broker has answered. If a copy has begun again since then, nothing is known of its messages.
 fn read(
     history: &RoomHistory,
-    page: Page,
-    behind: Option<Asked>,
+    (page, behind): (Page, Option<Asked>),
+    kept: Option<Position>,
     now: Now,
 ) -> Result<Answer, Failure> {
     let (position, messages) = history.page(page, now.instant);
+    if kept.is_some_and(|kept| !position.continues(kept)) {
+        return Err(Failure::of_broker(NO_HISTORY, true));
+    }
     let is_of_another = behind.is_some_and(|behind| behind.epoch != Some(position.epoch));
     let messages = messages.filter(|_| !is_of_another).ok_or(Failure::UNRECOVERABLE)?;
     let publications = messages.iter().filter_map(Publication::of).collect();
@@ -163,14 +171,18 @@ fn read(
 
 /// The reply with the members of a room.
 fn people_of(everybody: &Everybody) -> Result<Answer, Failure> {
+    let full =
+        |message: &'static str| Failure { message: message.into(), ..Failure::LIMIT_EXCEEDED };
     if everybody.count > MOST_PRESENT {
-        let message = "there are more than 1,000 clients; use presence_stats".into();
-        return Err(Failure { message, ..Failure::LIMIT_EXCEEDED });
+        return Err(full("there are more than 1,000 clients; use presence_stats"));
+    }
+    if everybody.are_some_unknown() {
+        return Err(full("a hub does not name all of its clients; use presence_stats"));
     }
     let mut presence = BTreeMap::new();
-    for (client, person) in &everybody.listed {
-        if let Ok(info) = RawValue::from_string(client_info(client, person)) {
-            presence.insert(client.clone(), info);
+    for (client, person) in everybody.named() {
+        if let Ok(info) = RawValue::from_string(client_info(&client, person)) {
+            presence.insert(client, info);
         }
     }
     Ok(Answer::Presence { presence })
@@ -178,8 +190,30 @@ fn people_of(everybody: &Everybody) -> Result<Answer, Failure> {
 
 /// The reply with how many members and users there are.
 fn stats(everybody: &Everybody) -> Answer {
-    let mut users: Vec<&str> = everybody.listed.iter().map(|(_, person)| person.user()).collect();
-    users.sort_unstable();
-    users.dedup();
-    Answer::PresenceStats { num_clients: everybody.count, num_users: users.len() }
+    Answer::PresenceStats { num_clients: everybody.count, num_users: everybody.users() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hub::history::{Epoch, Histories, HistoryLimits};
+    use std::{sync::Arc, time::Instant};
+
+    #[test]
+    fn a_copy_that_has_begun_again_since_the_answer_is_no_empty_history() {
+        let limits = HistoryLimits { messages: 5, ..HistoryLimits::NONE };
+        let now = Now { instant: Instant::now(), unix_s: 1_000_000_000 };
+        let histories = Histories::mirroring(Arc::default());
+        let history = histories.open_asked(&RoomName::of("red"), limits, now.instant).unwrap();
+        let page = Page { since: None, messages: 9, bytes: 999, is_reverse: true };
+        let at = history.newest();
+        let read = |kept, behind| read(&history, (page, behind), Some(kept), now);
+        assert!(read(at, None).is_ok());
+        for kept in [Position { epoch: Epoch(7), offset: 0 }, Position { offset: 3, ..at }] {
+            for behind in [None, Some(kept.asked())] {
+                let failure = read(kept, behind).unwrap_err();
+                assert!(failure.code == 100 && failure.temporary, "{failure:?}");
+            }
+        }
+    }
 }

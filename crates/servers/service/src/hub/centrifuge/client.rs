@@ -11,6 +11,7 @@ use crate::hub::{
     access::Scope,
     begun::Begun,
     broadcast::Broadcast,
+    broker::LEAVES,
     bucket::Bucket,
     census::Census,
     holding::{COUNTED, Holding},
@@ -131,7 +132,7 @@ pub(super) struct Waiting {
 
 impl Push for Waiting {
     fn size(&self) -> usize {
-        self.push.size()
+        self.push.size() + self.push.infos()
     }
 }
 
@@ -224,7 +225,8 @@ impl Client {
 
     /// Whether it leaves, and something must come from the broker before.
     pub fn is_working(&self) -> bool {
-        self.phase == Phase::Leaving && (self.pending.is_publishing() || self.settles())
+        let waits = self.pending.is_publishing() || self.times.settles_at.is_some();
+        self.phase == Phase::Leaving && waits
     }
 
     /// Pending messages are sent, then a Close frame.
@@ -242,6 +244,11 @@ impl Client {
 
     pub fn on_drained(&mut self, turn: &mut Turn<'_>) -> Flow {
         self.post_exits(turn);
+        // Its alarm waits while much output is pending.
+        if self.gets_more() && is_due(self.times.expires_at, turn.now.instant) {
+            self.times.cut_at = self.times.expires_at;
+            return self.disconnect(turn, &Disconnect::EXPIRED);
+        }
         self.holding.drained(turn.out.len());
         if self.holding.pending(turn.out.len()) == 0 {
             self.unwritten.clear();
@@ -262,6 +269,7 @@ impl Client {
             return Flow::Close;
         }
         if self.phase == Phase::Leaving {
+            self.ends_to_settle(turn.now.instant);
             if !self.backlog.is_empty() || !self.behind.is_empty() || self.is_working() {
                 return Flow::Continue;
             }
@@ -273,9 +281,13 @@ impl Client {
         Flow::Continue
     }
 
+    /// Whether it may get more than what is in its output.
+    fn gets_more(&self) -> bool {
+        matches!(self.phase, Phase::Open | Phase::Leaving)
+    }
+
     pub fn wants_drained(&self) -> bool {
-        let is_alive = matches!(self.phase, Phase::Open | Phase::Leaving);
-        is_alive
+        self.gets_more()
             && (!self.backlog.is_empty()
                 || !self.behind.is_empty()
                 || !self.unwritten.is_empty()
@@ -291,17 +303,16 @@ impl Client {
         }
         self.post_exits(turn);
         let now = turn.now.instant;
-        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        if is_due(self.times.expires_at) {
+        if is_due(self.times.expires_at, now) {
             return self.disconnect(turn, &Disconnect::EXPIRED);
         }
-        if is_due(self.times.connects_by) {
+        if is_due(self.times.connects_by, now) {
             return self.disconnect(turn, &Disconnect::STALE);
         }
-        if is_due(self.times.subscription_expires_at) {
+        if is_due(self.times.subscription_expires_at, now) {
             self.end_expired(turn);
         }
-        if !is_due(self.times.pings_at) {
+        if !is_due(self.times.pings_at, now) {
             return Flow::Continue;
         }
         let gone = self.heard_at + self.settings.silence;
@@ -315,13 +326,13 @@ impl Client {
     }
 
     pub fn alarm(&self) -> Option<Instant> {
+        let Times { connects_by, pings_at, expires_at, subscription_expires_at, .. } = self.times;
         if self.phase == Phase::Leaving {
-            return self.times.settles_at;
+            return self.times.settles_at.into_iter().chain(expires_at).min();
         }
         if self.phase != Phase::Open {
             return None;
         }
-        let Times { connects_by, pings_at, expires_at, subscription_expires_at, .. } = self.times;
         let at_once = (!self.exits.is_empty()).then_some(self.heard_at);
         let all = [connects_by, pings_at, expires_at, subscription_expires_at, at_once];
         all.into_iter().flatten().min()
@@ -329,7 +340,7 @@ impl Client {
 
     pub fn cut_at(&self) -> Option<Instant> {
         // The alarm waits until output is written.
-        let expires_at = self.times.expires_at.filter(|_| self.phase == Phase::Open);
+        let expires_at = self.times.expires_at.filter(|_| self.gets_more());
         self.times.cut_at.or_else(|| expires_at?.checked_add(Limits::LAST_OUTPUT))
     }
 
@@ -406,7 +417,7 @@ impl Client {
     fn close(&mut self, turn: &mut Turn<'_>, code: CloseCode, why: &str) {
         code.write(why, turn.out);
         // The stop limits how long a client that gets its queued messages first may take.
-        if self.phase != Phase::Leaving {
+        if self.phase != Phase::Leaving || self.times.cut_at.is_some() {
             self.times.cut_at = Some(turn.now.instant + Limits::LAST_OUTPUT);
         }
         self.phase = Phase::Closed;
@@ -547,7 +558,9 @@ impl Client {
                         if self.pending.is_publishing() {
                             // The client may have sent the Close frame right behind a message.
                             let why = Disconnect { code, reason: "".into() };
+                            self.backlog.clear();
                             self.leave(turn.now.instant, why);
+                            self.times.cut_at = Some(turn.now.instant + LEAVES);
                             Ok(())
                         } else {
                             close(code, "")
@@ -579,4 +592,8 @@ impl Client {
         }
         Ok(())
     }
+}
+
+fn is_due(at: Option<Instant>, now: Instant) -> bool {
+    at.is_some_and(|at| at <= now)
 }

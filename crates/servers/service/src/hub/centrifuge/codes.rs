@@ -30,11 +30,6 @@ impl Failure {
 
     /// A command that waited when its subscription ended.
     pub const ENDED: Failure = Failure::of(100, "the subscription has ended");
-    /// Notes who joins and leaves, if the hub has a broker.
-    pub const NO_JOIN_LEAVE: Failure = Failure::of(
-        108,
-        "not available: join_leave in a room with presence, because the hub has a broker; use presence",
-    );
 
     const fn of(code: u16, message: &'static str) -> Failure {
         Failure { code, message: Cow::Borrowed(message), temporary: false }

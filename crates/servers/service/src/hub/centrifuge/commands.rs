@@ -29,7 +29,9 @@ impl Client {
             (true, Command::Connect(_)) => {
                 Err(Disconnect::bad("bad request: it is connected already").into())
             }
-            (true, _) if !self.may_command(turn) => Err(Failure::TOO_MANY_REQUESTS.into()),
+            (true, ref command) if !self.may_command(turn, command) => {
+                Err(Failure::TOO_MANY_REQUESTS.into())
+            }
             (true, command) => self.carry_out(turn, id, command),
         };
         match done {
@@ -41,9 +43,17 @@ impl Client {
         Ok(())
     }
 
-    fn may_command(&mut self, turn: &Turn<'_>) -> bool {
+    fn may_command(&mut self, turn: &Turn<'_>, command: &Command<'_>) -> bool {
         let rate = self.settings.limits.messages_of_member;
-        !self.pending.is_overfull()
+        let may_wait = matches!(
+            command,
+            Command::Publish(_)
+                | Command::Subscribe(_)
+                | Command::Presence(_)
+                | Command::PresenceStats(_)
+                | Command::History(_)
+        );
+        !(may_wait && self.pending.is_overfull())
             && rate.is_none_or(|rate| self.commands.take(rate, turn.now.instant))
     }
 

@@ -6,7 +6,7 @@ use super::{
     subscription::{FULL, Progress, Sink, Subscription},
 };
 use crate::hub::{broadcast::Broadcast, dismissal::Dismissal, holding::COUNTED};
-use regatta_engine::{Limits, Now, Push, PushOutcome, RoomName};
+use regatta_engine::{Limits, Now, PushOutcome, RoomName};
 use std::mem;
 
 impl Client {
@@ -18,18 +18,22 @@ impl Client {
         push: &Broadcast,
         out: &mut Vec<u8>,
     ) -> PushOutcome {
-        if self.phase != Phase::Open && !self.settles() {
+        if self.phase != Phase::Open && !self.settles(now.instant) {
             return PushOutcome::Missed;
         }
         if let Some(order) = push.dismissal() {
             return self.dismissed(room, order, now, out);
         }
         let Some(subscription) = self.rooms.get_mut(room) else { return PushOutcome::Missed };
+        let mut push = push;
+        let heard;
         if push.of_presence(usize::MAX, false).is_some() {
-            // Lists are for members of the hub's own protocol.
-            if !subscription.join_leave || push.note().is_none() {
+            let memory = &self.settings.backlog.memory;
+            let Some(of_members) = subscription.hears_of_members(push, memory) else {
                 return PushOutcome::Missed;
-            }
+            };
+            heard = of_members;
+            push = &heard;
         } else if subscription.opening.is_some() {
             // It begins with what the broker answers.
             return PushOutcome::Missed;
@@ -46,7 +50,7 @@ impl Client {
         let number = subscription.number;
         let (length, unread) = (out.len(), self.holding.counted(out.len()));
         let pending = self.holding.pending(length);
-        let adds = subscription.pushes.length(push.size());
+        let adds = subscription.pushes.length_of(push);
         if self.backlog.is_empty()
             && pending < FULL
             && (pending + adds < COUNTED || self.fits(length + adds))

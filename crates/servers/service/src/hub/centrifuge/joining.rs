@@ -14,7 +14,7 @@ use crate::hub::{
     access::{Access, Admission, Denied, Invalid, Rights},
     broadcast::Broadcast,
     broker::failure,
-    census::{Full, LONGEST_NAME, Limits, Person, Presence, client_at},
+    census::{Full, LONGEST_NAME, Limits, Person, Presence, client_of},
     history::{Asker, Joining, Position},
     message::Change,
     refusal::RefusedClient,
@@ -67,10 +67,7 @@ impl Client {
         let ping = self.settings.ping.map(|every| every.as_secs().max(1));
         let number = self.identity.as_ref().map_or(0, |identity| identity.number);
         Connected {
-            client: match &self.settings.broker {
-                Some(broker) => client_at(broker.node, number),
-                None => number.to_string(),
-            },
+            client: client_of(self.census.node, number),
             version: VERSION,
             expiry: Expiry::in_s(ttl_s),
             ping,
@@ -141,10 +138,9 @@ impl Client {
         let Grant { rights, expires_at, ttl_s } =
             self.grant(&request.channel, &request.token, turn.now)?;
         let terms = Arc::clone(self.settings.terms(room.as_str()));
-        let join_leave = request.join_leave && terms.presence;
-        if join_leave && self.has_broker() {
-            return Err(Failure::NO_JOIN_LEAVE.into());
-        }
+        // A hub that has begun without presence at its broker notifies nobody.
+        let notifies = terms.presence && (!self.has_broker() || self.census.notifies());
+        let join_leave = request.join_leave && notifies && rights.sees;
         let presence = self.enter(&room, &terms, turn.now)?;
         let wish = Wish::of(request);
         let history = presence.history().cloned();
@@ -154,6 +150,7 @@ impl Client {
             presence,
             rights,
             join_leave,
+            awaits_list: join_leave && self.has_broker(),
             expires_at,
             follower: None,
             opening: None,
@@ -162,7 +159,7 @@ impl Client {
             terms,
         };
         if let Some(history) = history.as_ref().filter(|_| self.has_broker()) {
-            let joining = Joining::new(history, wish.asked);
+            let joining = Joining::new(history, wish.asked, self.pending.next_ticket());
             let ttl = ttl_s.map(Duration::from_secs);
             let renews_at = ttl.and_then(|ttl| turn.now.instant.checked_add(ttl));
             subscription.opening = Some(Box::new(Opening { id, joining, wish, renews_at }));
@@ -229,6 +226,12 @@ impl Client {
         self.catch_up(room, None, turn.out, true);
         for (ticket, position) in opening.joining.take_own() {
             self.has_position(ticket, position, turn.out);
+        }
+        let notified = self.rooms.get(room).filter(|one| one.join_leave && !one.awaits_list);
+        let joined = notified.map(|one| one.own_join(&self.settings.backlog.memory));
+        if let Some(joined) = joined {
+            // It could not get it before the reply.
+            self.on_push(turn.now, room, &joined, turn.out);
         }
     }
 

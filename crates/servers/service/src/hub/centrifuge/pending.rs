@@ -55,6 +55,11 @@ impl Pending {
         ticket
     }
 
+    /// The next ticket. Those of earlier commands are lower.
+    pub fn next_ticket(&self) -> u64 {
+        self.next
+    }
+
     /// The command with this ticket, if it still waits.
     pub fn get(&self, ticket: u64) -> Option<&Waiter> {
         self.all.get(&ticket)

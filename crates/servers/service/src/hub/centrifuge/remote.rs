@@ -1,7 +1,7 @@
 //! A client of a hub with a broker: what it sends there, and what it learns of that.
 
 use super::{
-    client::{Client, Phase, Turn},
+    client::{Client, Phase, Times, Turn},
     codes::Failure,
     pending::{Waiter, What},
     reply::{Answer, write_answer, write_failure},
@@ -53,6 +53,9 @@ impl Client {
                     None => {}
                 }
             }
+        }
+        if self.is_over() {
+            return Flow::Close;
         }
         if !self.has_room(turn.out.len(), unread) {
             self.starve(turn.out.len());
@@ -106,9 +109,20 @@ impl Client {
         !self.pending.is_full() && !is_held_back
     }
 
-    /// Whether it leaves, and waits for what was sent to the broker before.
-    pub(super) fn settles(&self) -> bool {
-        self.phase == Phase::Leaving && self.times.settles_at.is_some()
+    /// Whether it leaves, and gets what was sent to the broker before.
+    pub(super) fn settles(&self, now: Instant) -> bool {
+        let Times { settles_at, settles_until, .. } = self.times;
+        let gets_all = settles_until.is_none_or(|until| now < until);
+        let is_leaving = self.phase == Phase::Leaving && settles_at.is_some();
+        is_leaving && (gets_all || self.pending.is_publishing())
+    }
+
+    /// It leaves, and waits no longer for messages of others once their time is over.
+    pub(super) fn ends_to_settle(&mut self, now: Instant) {
+        let is_over = self.times.settles_until.is_none_or(|until| until <= now);
+        if is_over && !self.pending.is_publishing() {
+            self.times.settles_at = None;
+        }
     }
 
     /// It leaves: waits until it has its own replies, and for a while for messages of others.

@@ -6,6 +6,7 @@ use crate::hub::{
     broadcast::Broadcast,
     message::{Change, Note},
 };
+use regatta_engine::Push;
 use regatta_proto::websocket::Frame;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -128,10 +129,16 @@ impl Pushes {
         self.0.len() + data + 64
     }
 
-    /// Appends a message, or that somebody has joined or left.
+    /// At most how many bytes it is to write this.
+    pub fn length_of(&self, push: &Broadcast) -> usize {
+        push.all_notes().len().max(1) * self.length(0) + push.size() + push.infos()
+    }
+
+    /// Appends a message, or that some have joined or left.
     pub fn write(&self, push: &Broadcast, out: &mut Vec<u8>) {
-        if let Some(note) = push.note() {
-            return self.write_note(note, out);
+        let notes = push.all_notes();
+        if !notes.is_empty() {
+            return notes.iter().for_each(|note| self.write_note(note, out));
         }
         let mut digits = itoa::Buffer::new();
         let (name, number) = match push.position() {
@@ -143,11 +150,12 @@ impl Pushes {
     }
 
     fn write_note(&self, note: &Note, out: &mut Vec<u8>) {
+        // Nothing is known of some members at other hubs.
+        let Some(info) = note.info.as_deref() else { return };
         let event: &[u8] = match note.change {
             Change::Joined => br#""join":{"info":"#,
             Change::Left => br#""leave":{"info":"#,
         };
-        let info = note.info.as_deref().unwrap_or("{}");
         frame(&[&self.0, event, info.as_bytes(), b"}}}"], out);
     }
 
@@ -263,6 +271,15 @@ mod tests {
             let expected = push(json!({name: {"info": {"client": "3", "user": "u"}}}));
             assert_eq!(written(|out| pushes.write(&note, out)), expected);
         }
+        let unknown = Note { info: None, ..note(Change::Left) };
+        let several =
+            Broadcast::notes(vec![note(Change::Left), unknown, note(Change::Joined)], &memory);
+        let mut out = Vec::new();
+        pushes.write(&several, &mut out);
+        let one = out.len() / 2 + 1;
+        assert!(read(&out[..one])["push"]["leave"].is_object());
+        assert!(read(&out[one..])["push"]["join"].is_object());
+        assert!(out.len() <= pushes.length_of(&several), "{}", out.len());
         let end = json!({"unsubscribe": {"code": 2500, "reason": "insufficient state"}});
         assert_eq!(written(|out| pushes.write_end(Unsubscribed::GAP, out)), push(end));
         assert_eq!(read(PING), json!({}));

@@ -12,10 +12,11 @@ use crate::hub::{
     census::Presence,
     history::{Follower, Position, Step},
     holding::{COUNTED, Holding},
-    message::Change,
+    message::{Change, Note},
     rooms::RoomTerms,
     settings::Settings,
 };
+use regatta_engine::Memory;
 use std::{sync::Arc, time::Instant};
 
 /// Bytes of pending output from which on messages wait.
@@ -33,6 +34,9 @@ pub(super) struct Subscription {
     pub rights: Rights,
     /// Whether it is notified who joins and leaves.
     pub join_leave: bool,
+    /// With a broker: it is not notified yet. That begins with its own join, when a member of the hub's own protocol gets the
+    /// list of the members.
+    pub awaits_list: bool,
     /// When its own token expires.
     pub expires_at: Option<Instant>,
     /// How far it is in the history of the room, if that is kept.
@@ -100,6 +104,30 @@ impl Subscription {
             }
         }
         Progress::All
+    }
+
+    /// Something about the members of the room has come. Returns what the client gets.
+    pub fn hears_of_members(
+        &mut self,
+        push: &Broadcast,
+        memory: &Arc<Memory>,
+    ) -> Option<Broadcast> {
+        let is_open = self.join_leave && self.opening.is_none();
+        let place = self.presence.place();
+        if !self.awaits_list {
+            // That it leaves itself is not for it.
+            let is_for_it = |note: &Note| note.info.is_some() && note.number != place;
+            let are_known = push.all_notes().iter().any(is_for_it);
+            return (is_open && are_known).then(|| push.clone());
+        }
+        let is_list = push.of_presence(place, true) == Some(true);
+        self.awaits_list = !is_list;
+        (is_open && is_list).then(|| self.own_join(memory))
+    }
+
+    /// What the client gets when its own join is the last one that it need not hear of.
+    pub fn own_join(&self, memory: &Arc<Memory>) -> Broadcast {
+        Broadcast::notes(vec![self.presence.note(Change::Joined)], memory)
     }
 
     /// An own message of the client is at this position. Returns whether the reply waits until that is in the output.

@@ -13,7 +13,9 @@ pub(in super::super) struct Joining {
     pub history: Arc<RoomHistory>,
     /// The position that its client has named.
     pub asked: Option<Asked>,
-    /// The position of its own first message that came back meanwhile.
+    /// Its own messages from this ticket on are sent after it has joined.
+    from: u64,
+    /// The position of the first of those that came back meanwhile.
     first: Option<Position>,
     /// Its results that wait for the messages: their tickets and positions.
     own: Vec<(u64, Position)>,
@@ -22,9 +24,10 @@ pub(in super::super) struct Joining {
 }
 
 impl Joining {
-    pub fn new(history: &Arc<RoomHistory>, asked: Option<Asked>) -> Joining {
+    /// `from`: the tickets of messages that it has sent before are lower.
+    pub fn new(history: &Arc<RoomHistory>, asked: Option<Asked>, from: u64) -> Joining {
         let history = Arc::clone(history);
-        Joining { history, asked, first: None, own: Vec::new(), is_late: false }
+        Joining { history, asked, from, first: None, own: Vec::new(), is_late: false }
     }
 
     /// What the broker is asked for.
@@ -34,7 +37,9 @@ impl Joining {
 
     /// Its own message has this position. Returns whether the result waits until the member has begun.
     pub fn holds(&mut self, ticket: u64, position: Position) -> bool {
-        self.first.get_or_insert(position);
+        if ticket >= self.from {
+            self.first.get_or_insert(position);
+        }
         if !self.is_late {
             self.own.push((ticket, position));
         }
@@ -56,8 +61,7 @@ impl Joining {
     pub fn begins(&self, at: Option<Position>) -> Option<Asked> {
         // Without a position, it begins before its own first message.
         let before = |first: Position| Position { offset: first.offset - 1, ..first }.asked();
-        // The history may have gone on since the answer was sent.
-        let was_at = at.filter(|at| *at != self.history.newest()).map(Position::asked);
-        self.asked.or(self.first.map(before)).or(was_at)
+        // The history may go on since the answer was sent.
+        self.asked.or(self.first.map(before)).or(at.map(Position::asked))
     }
 }

@@ -51,6 +51,11 @@ impl Position {
         }
     }
 
+    /// Whether the history has gone on from an earlier position, or not at all.
+    pub fn continues(self, earlier: Position) -> bool {
+        self.epoch == earlier.epoch && self.offset >= earlier.offset
+    }
+
     /// The same as a question for what follows.
     pub fn asked(self) -> Asked {
         Asked { epoch: Some(self.epoch), offset: self.offset }

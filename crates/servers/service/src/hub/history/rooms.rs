@@ -18,6 +18,8 @@ use std::{
 
 /// Maximum number of rooms without members whose history is kept.
 pub(in super::super) const IDLE_ROOMS: usize = 10_000;
+/// Maximum number of rooms that were only asked about. Their names may be made up, so they take no places of others.
+const ASKED_ROOMS: usize = 1_024;
 /// How many rooms are looked at each time.
 const LOOKS: usize = 64;
 
@@ -42,6 +44,8 @@ struct Rooms {
     looks: BTreeMap<(Instant, u64), RoomName>,
     /// Those without members: those without messages, too, first, and then by when their last member left.
     idle: BTreeMap<(bool, u64), RoomName>,
+    /// Those without members that were only asked about, in order.
+    asked: BTreeMap<u64, RoomName>,
     /// The last number of a room, or of a leave.
     number: u64,
 }
@@ -52,9 +56,16 @@ struct Entry {
     /// The next look.
     look: (Instant, u64),
     /// Its place among those without members, if it has none.
-    idle: Option<(bool, u64)>,
+    idle: Option<Place>,
     /// It had no members at the last look, and has had none since.
     was_idle: bool,
+}
+
+/// The place of a room without members.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Idle((bool, u64)),
+    Asked(u64),
 }
 
 impl Default for Histories {
@@ -114,12 +125,12 @@ impl Histories {
             return None;
         }
         let mut rooms = self.lock();
-        let Rooms { all, idle, .. } = &mut *rooms;
-        if let Some(entry) = all.get_mut(room) {
+        if let Some(entry) = rooms.all.get_mut(room) {
             entry.was_idle = false;
-            entry.idle.take().and_then(|number| idle.remove(&number));
             entry.history.limit(limits);
-            return Some(Arc::clone(&entry.history));
+            let (place, history) = (entry.idle.take(), Arc::clone(&entry.history));
+            rooms.free(place);
+            return Some(history);
         }
         Some(self.add(&mut rooms, room, limits, now))
     }
@@ -131,6 +142,27 @@ impl Histories {
         limits: HistoryLimits,
         now: Instant,
     ) -> Option<Arc<RoomHistory>> {
+        self.open_without(room, limits, now, |rooms| rooms.leave(room, true))
+    }
+
+    /// That of a room without members about which somebody asks.
+    pub fn open_asked(
+        &self,
+        room: &RoomName,
+        limits: HistoryLimits,
+        now: Instant,
+    ) -> Option<Arc<RoomHistory>> {
+        self.open_without(room, limits, now, |rooms| rooms.is_asked(room))
+    }
+
+    /// `takes`: a new room takes its place.
+    fn open_without(
+        &self,
+        room: &RoomName,
+        limits: HistoryLimits,
+        now: Instant,
+        takes: impl FnOnce(&mut Rooms),
+    ) -> Option<Arc<RoomHistory>> {
         if !limits.are_kept() {
             self.drop_idle(room);
             return None;
@@ -141,7 +173,7 @@ impl Histories {
             return Some(Arc::clone(&entry.history));
         }
         let history = self.add(&mut rooms, room, limits, now);
-        rooms.leave(room, true);
+        takes(&mut rooms);
         Some(history)
     }
 
@@ -250,7 +282,7 @@ impl Rooms {
         let number = self.number;
         let Some(entry) = self.all.get_mut(room) else { return };
         let place = (follows || entry.history.turn_and_top().1 > 0, number);
-        entry.idle = Some(place);
+        entry.idle = Some(Place::Idle(place));
         self.idle.insert(place, room.clone());
         if self.idle.len() > IDLE_ROOMS
             && let Some((_, oldest)) = self.idle.pop_first()
@@ -259,9 +291,30 @@ impl Rooms {
         }
     }
 
+    /// A new room is only asked about. If there are too many of these, the first one loses its history.
+    fn is_asked(&mut self, room: &RoomName) {
+        self.number += 1;
+        let Some(entry) = self.all.get_mut(room) else { return };
+        entry.idle = Some(Place::Asked(self.number));
+        self.asked.insert(self.number, room.clone());
+        if self.asked.len() > ASKED_ROOMS
+            && let Some((_, oldest)) = self.asked.pop_first()
+        {
+            self.remove(&oldest);
+        }
+    }
+
+    fn free(&mut self, place: Option<Place>) {
+        match place {
+            Some(Place::Idle(place)) => drop(self.idle.remove(&place)),
+            Some(Place::Asked(number)) => drop(self.asked.remove(&number)),
+            None => {}
+        }
+    }
+
     fn remove(&mut self, room: &RoomName) {
         let Some(entry) = self.all.remove(room) else { return };
-        entry.idle.and_then(|number| self.idle.remove(&number));
+        self.free(entry.idle);
         self.looks.remove(&entry.look);
     }
 }
@@ -370,5 +423,23 @@ mod tests {
             while histories.tidy(later) {}
         }
         assert_eq!(count(&histories.lock()), (1, 0, 1));
+    }
+
+    #[test]
+    fn rooms_that_are_only_asked_about_take_no_places_of_others() {
+        let (histories, now) = (Histories::default(), Instant::now());
+        let room = |n: usize| RoomName::of(&n.to_string());
+        for n in 0..IDLE_ROOMS {
+            publish(&histories.open_idle(&room(n), LIMITS, now).unwrap(), now);
+        }
+        let asked = |n: usize| RoomName::of(&format!("asked{n}"));
+        for n in 0..=ASKED_ROOMS {
+            histories.open_asked(&asked(n), LIMITS, now);
+            assert!(find(&histories, &asked(n)).is_some(), "it waits for the answer");
+        }
+        assert!(find(&histories, &room(0)).is_some() && find(&histories, &asked(0)).is_none());
+        assert!(find(&histories, &asked(1)).is_some());
+        histories.open(&asked(1), LIMITS, now);
+        assert_eq!(histories.lock().asked.len(), ASKED_ROOMS - 1);
     }
 }

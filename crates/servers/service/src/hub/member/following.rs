@@ -24,7 +24,7 @@ impl Member {
             None => {}
             Some(history) if self.settings.broker.is_some() => {
                 // The broker is asked before the member can send anything.
-                let joining = self.joining.insert(Box::new(Joining::new(history, asked)));
+                let joining = self.joining.insert(Box::new(Joining::new(history, asked, 0)));
                 let wanted = joining.wanted();
                 self.asks(wanted, Asker::Member, context);
             }

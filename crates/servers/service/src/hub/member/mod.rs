@@ -8,7 +8,7 @@ use super::{
     api::{self, Awaited},
     begun::Begun,
     broadcast::Broadcast,
-    broker::{SETTLE, SETTLES},
+    broker::{LEAVES, SETTLE, SETTLES},
     bucket::Bucket,
     census::{Census, Presence},
     compress::{self, send_back},
@@ -180,14 +180,15 @@ impl Session for Member {
     }
 
     fn on_push(&mut self, now: Now, push: &Broadcast, out: &mut Vec<u8>) -> PushOutcome {
-        if !matches!(self.state, State::Open { .. }) && !self.settles() {
+        let settles = self.settles() && !self.has_settled(now.instant);
+        if !matches!(self.state, State::Open { .. }) && !settles {
             return PushOutcome::Missed;
         }
         if let Some(dismissal) = push.dismissal() {
             return self.dismissed(dismissal, now, out);
         }
-        let number = self.presence.as_ref().map_or(usize::MAX, Presence::number);
-        let of_presence = push.of_presence(number, self.awaits_list);
+        let place = self.presence.as_ref().map_or(usize::MAX, Presence::place);
+        let of_presence = push.of_presence(place, self.awaits_list);
         match of_presence {
             Some(false) => return PushOutcome::Missed,
             Some(true) => self.awaits_list = false,
@@ -296,6 +297,8 @@ impl Session for Member {
             return Flow::Close;
         }
         if let State::Leaving { code, reconnect_ms } = self.state {
+            // Its alarm waits while much output is pending.
+            self.pings_at = self.pings_at.filter(|_| !self.has_settled(context.now.instant));
             let has_results = !self.results.is_empty() || self.settles();
             if !self.backlog.is_empty() || has_results || self.is_behind() {
                 return Flow::Continue;
@@ -644,7 +647,7 @@ impl Member {
     fn close(&mut self, context: &mut Context<'_, Self>, code: CloseCode, why: &str) {
         code.write(why, context.out);
         // The stop limits how long a member that gets its queued messages first may take.
-        if !matches!(self.state, State::Leaving { .. }) {
+        if !matches!(self.state, State::Leaving { .. }) || self.cut_at.is_some() {
             self.cut_at = Some(context.now.instant + Limits::LAST_OUTPUT);
         }
         self.state = State::Closed;
@@ -750,6 +753,8 @@ impl Member {
                     // The client may have sent the Close frame right behind a broadcast.
                     self.backlog.clear();
                     self.leave(context.now.instant, code, None);
+                    let has_broker = self.settings.broker.is_some();
+                    self.cut_at = has_broker.then(|| context.now.instant + LEAVES);
                     return (taken, Flow::Continue);
                 }
                 Some((code, ""))

@@ -122,6 +122,11 @@ impl Member {
             && matches!(self.state, State::Leaving { .. })
     }
 
+    /// Whether the time is over in which it waits for messages of others, and it has all of its results.
+    pub(super) fn has_settled(&self, now: Instant) -> bool {
+        self.settles_until.is_some_and(|until| until <= now) && self.results.is_empty()
+    }
+
     /// It leaves: waits until it has its own results, which the connection to the broker promises; and for a while for
     /// the messages of others.
     pub(super) fn settles_again(&mut self, now: Instant) {

@@ -152,6 +152,11 @@ impl World {
     pub fn sends_close(&mut self, member: Conn) {
         let mut bytes = Vec::new();
         CloseCode::NORMAL.write_masked("", [1, 2, 3, 4], &mut bytes);
+        self.sends_bytes(member, bytes);
+    }
+
+    /// A member sends these bytes.
+    pub fn sends_bytes(&mut self, member: Conn, mut bytes: Vec<u8>) {
         self.core.received(member, &mut bytes);
     }
 
@@ -163,6 +168,11 @@ impl World {
     /// The client of a member closes its side.
     pub fn ends(&mut self, member: Conn) {
         self.core.ended(member);
+    }
+
+    /// The kernel takes nothing that is for a member.
+    pub fn does_not_read(&mut self, member: Conn) {
+        self.core.settle(member);
     }
 
     /// Whether a member is read.

@@ -3,6 +3,7 @@
 use super::judge::Heard;
 use regatta_engine::{RoomName, Ticket, Uplink, UplinkAct, UplinkTurn};
 use regatta_service::hub::{Broadcast, BrokerLink};
+use serde_json::Value;
 use std::time::Instant;
 
 /// A mistake.
@@ -33,6 +34,14 @@ pub enum Fault {
     MoveIgnored,
     /// Hubs ignore what a hub without histories publishes.
     HoleIgnored,
+    /// A client gets empty pages of histories.
+    EmptyPage,
+    /// It begins at the newest message, although it has recovered.
+    BegunAtTop,
+    /// It gets a message before the reply that begins its subscription.
+    OpeningHeard,
+    /// It gets the replies to its messages before these.
+    ReplyFirst,
 }
 
 impl Fault {
@@ -45,6 +54,42 @@ impl Fault {
             Fault::NotMerged if is_first => 0,
             Fault::RecoveredTwice if is_first => 2,
             _ => 1,
+        }
+    }
+
+    /// Changes what a client gets.
+    pub fn rewrites(self, lines: &mut [String]) {
+        let is_message = |line: &str| line.contains("\"pub\":{");
+        let is_reply = |line: &str, command: &str| {
+            line.starts_with("{\"id\"") && line.contains(&format!("\"{command}\":{{"))
+        };
+        match self {
+            Fault::EmptyPage | Fault::BegunAtTop => {
+                let command = if self == Fault::EmptyPage { "history" } else { "subscribe" };
+                for line in lines.iter_mut().filter(|line| is_reply(line, command)) {
+                    let mut reply: Value = serde_json::from_str(line).unwrap();
+                    if let Some(publications) = reply[command].get_mut("publications") {
+                        *publications = Value::Array(Vec::new());
+                    }
+                    *line = reply.to_string();
+                }
+            }
+            Fault::OpeningHeard => {
+                swaps(lines, |one, next| is_reply(one, "subscribe") && is_message(next))
+            }
+            Fault::ReplyFirst => {
+                swaps(lines, |one, next| is_message(one) && is_reply(next, "publish"))
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Swaps lines of which one follows the other.
+fn swaps(lines: &mut [String], are_they: impl Fn(&str, &str) -> bool) {
+    for at in 1..lines.len() {
+        if are_they(&lines[at - 1], &lines[at]) {
+            lines.swap(at - 1, at);
         }
     }
 }

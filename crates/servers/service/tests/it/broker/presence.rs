@@ -1,8 +1,9 @@
 //! Presence of three hubs of two cores each at one broker, in half of the simulations with histories there. After 15 s
 //! without faults each member must know how many members its room has, and who they are. With a history it must get each
-//! message, or a gap.
+//! message, or a gap. Some members are clients of Centrifugo's protocol.
 
 use super::{
+    clients::watcher::Watcher,
     one_hub::{World as OneHub, keeping},
     redis::Redis,
 };
@@ -39,6 +40,10 @@ enum Fault {
     KeepsDead,
     /// What the broker sends to a hub is lost now and then, and nobody learns of it.
     Silent,
+    /// A client does not get some of its pushes about members, or some twice, or late.
+    LosesPush,
+    DoublesPush,
+    DelaysPush,
 }
 
 struct Here;
@@ -71,6 +76,10 @@ struct Member {
     names: BTreeMap<String, i64>,
     /// How far it is in the history.
     offset: Option<u64>,
+    /// It is a client of Centrifugo's protocol.
+    client: Option<Watcher>,
+    /// Who has joined and left since it has its list.
+    heard: Vec<(bool, String)>,
 }
 
 struct World {
@@ -100,7 +109,8 @@ fn node(number: usize, presence: bool, keeps: usize, now: Now) -> Node {
         health: Arc::default(),
     };
     let broker = Some(Arc::new(broker));
-    let mut settings = Settings { ping: None, presence, broker, ..Settings::default() };
+    let mut settings =
+        Settings { ping: None, presence, broker, centrifuge: true, ..Settings::default() };
     settings.limits.history = HistoryLimits { messages: keeps, ..HistoryLimits::NONE };
     let hub = Hub::new(settings);
     let hour = Duration::from_secs(3_600);
@@ -116,7 +126,8 @@ fn node(number: usize, presence: bool, keeps: usize, now: Now) -> Node {
 impl World {
     fn new(seed: u64, fault: Fault) -> World {
         let now = Now { instant: Instant::now(), unix_s: 1_000_000_000 };
-        let keeps = if fault == Fault::None && seed % 4 > 1 { 5 } else { 0 };
+        let may_keep = !matches!(fault, Fault::KeepsDead | Fault::Silent);
+        let keeps = if may_keep && seed % 4 > 1 { 5 } else { 0 };
         let mut world = World {
             random: Random::new(seed),
             now,
@@ -239,13 +250,32 @@ impl World {
         let (room, name) = (ROOMS[self.random.below(2)], format!("n{}", self.count));
         let cores = &mut self.nodes[hub].cores[core];
         let conn = cores.accept();
-        let path = format!("/ws/{room}?name={name} ");
+        let client = self.random.chance(300).then(|| Watcher::opens(room));
+        let path = match &client {
+            Some(_) => "/connection/websocket ".to_owned(),
+            None => format!("/ws/{room}?name={name} "),
+        };
         let opening = String::from_utf8(OPENING.to_vec()).unwrap().replace("/ws ", &path);
-        cores.received(conn, &mut opening.into_bytes());
+        let mut opening = opening.into_bytes();
+        let (client, first) = client.unzip();
+        first.into_iter().flatten().for_each(|line| opening.extend(masked(&line)));
+        cores.received(conn, &mut opening);
         let (bytes, names) = (Vec::new(), BTreeMap::new());
-        let (is_open, offset) = (false, None);
-        let member =
-            Member { hub, core, conn, room, name, bytes, is_open, count: 0, names, offset };
+        let (is_open, offset, heard) = (false, None, Vec::new());
+        let member = Member {
+            hub,
+            core,
+            conn,
+            room,
+            name,
+            bytes,
+            is_open,
+            count: 0,
+            names,
+            offset,
+            client,
+            heard,
+        };
         self.members.push(member);
         self.turns(hub, false);
     }
@@ -266,12 +296,12 @@ impl World {
             return;
         }
         let at = self.random.below(self.members.len());
-        let Member { hub, core, conn, .. } = self.members[at];
-        let mut bytes = Vec::new();
-        let text = br#"{"type":"broadcast","payload":1}"#;
-        Frame::text(text).write_masked([1, 2, 3, 4], &mut bytes);
-        self.nodes[hub].cores[core].received(conn, &mut bytes);
-        self.turns(hub, false);
+        let Member { hub, core, conn, ref client, .. } = self.members[at];
+        if client.is_none() {
+            let mut bytes = masked(r#"{"type":"broadcast","payload":1}"#);
+            self.nodes[hub].cores[core].received(conn, &mut bytes);
+            self.turns(hub, false);
+        }
     }
 
     fn reads(&mut self) -> Result<(), String> {
@@ -288,7 +318,19 @@ impl World {
                     closed => return Err(format!("{} is closed: {closed:?}", member.name)),
                 }
             }
-            member.hears()?;
+            let mut lines = member.lines();
+            let Some(client) = &mut member.client else {
+                lines.iter().try_for_each(|line| member.hears(line))?;
+                continue;
+            };
+            self.fault.rewrites(&mut lines, &mut self.random);
+            for line in lines {
+                let heard = client.hears(&line);
+                let why = |why| format!("{} at {}: {why}", client.own, member.hub);
+                for command in heard.map_err(why)? {
+                    core.received(member.conn, &mut masked(&command));
+                }
+            }
         }
         Ok(())
     }
@@ -331,17 +373,24 @@ impl World {
         }
         for member in &self.members {
             let all = self.members.iter().filter(|other| other.room == member.room);
-            let truth: BTreeMap<String, i64> = all.map(|other| (other.name.clone(), 1)).collect();
+            if let Some(client) = &member.client {
+                client.ends(&all.map(|other| other.is_called().to_owned()).collect())?;
+                continue;
+            }
+            let count = all.clone().count() as u64;
+            let named = all.filter(|other| other.client.is_none());
+            let truth: BTreeMap<String, i64> = named.map(|other| (other.name.clone(), 1)).collect();
             let mut known = member.names.clone();
             known.retain(|_, times| *times != 0);
             if self.keeps > 0 && member.offset.is_none() {
                 return Err(format!("{} at {} waits for the history", member.name, member.hub));
             }
-            if member.count != truth.len() as u64 || known != truth {
+            if member.count != count || known != truth {
                 let Member { name, hub, count, .. } = member;
                 return Err(format!("{name} at {hub} knows {count}, {known:?} of {truth:?}"));
             }
         }
+        self.have_one_order()?;
         if !self.redis.keys.all_expire() {
             return Err("the hash of a room would stay for ever".to_owned());
         }
@@ -350,54 +399,113 @@ impl World {
 }
 
 impl Member {
-    fn hears(&mut self) -> Result<(), String> {
+    /// What it is called in the lists of clients.
+    fn is_called(&self) -> &str {
+        self.client.as_ref().map_or(&self.name, |client| &client.own)
+    }
+
+    /// What has come.
+    fn lines(&mut self) -> Vec<String> {
         if !self.is_open {
             let Some(head) = self.bytes.windows(4).position(|four| four == b"\r\n\r\n") else {
-                return Ok(());
+                return Vec::new();
             };
             self.bytes.drain(..head + 4);
             self.is_open = true;
         }
-        let mut at = 0;
+        let (mut at, mut lines) = (0, Vec::new());
         while let Some((text, length)) = frame(&self.bytes[at..]) {
             at += length;
-            let heard: Value = serde_json::from_str(text).unwrap();
-            match (heard["type"].as_str().unwrap(), heard["event"].as_str()) {
-                ("gap" | "position", _) => {
-                    self.offset = heard["offset"].as_u64();
-                    continue;
+            lines.push(text.to_owned());
+        }
+        self.bytes.drain(..at);
+        lines
+    }
+
+    fn hears(&mut self, text: &str) -> Result<(), String> {
+        let heard: Value = serde_json::from_str(text).unwrap();
+        match (heard["type"].as_str().unwrap(), heard["event"].as_str()) {
+            ("gap" | "position", _) => {
+                self.offset = heard["offset"].as_u64();
+                return Ok(());
+            }
+            ("broadcast", _) => {
+                let next = self.offset.map(|offset| offset + 1);
+                if next.is_none() || heard["offset"].as_u64() != next {
+                    return Err(format!("{} gets {text} after {:?}", self.name, self.offset));
                 }
-                ("broadcast", _) => {
-                    let next = self.offset.map(|offset| offset + 1);
-                    if next.is_none() || heard["offset"].as_u64() != next {
-                        return Err(format!("{} gets {text} after {:?}", self.name, self.offset));
-                    }
-                    self.offset = next;
-                    continue;
+                self.offset = next;
+                return Ok(());
+            }
+            ("broadcastResult" | "error", _) => return Ok(()),
+            ("presence", Some("here")) => {
+                let names = heard["members"].as_array().unwrap().iter();
+                self.names = names.map(|name| (name.as_str().unwrap().to_owned(), 1)).collect();
+                self.heard.clear();
+            }
+            ("presence", Some(event)) => {
+                if self.names.is_empty() {
+                    return Err(format!("{} gets {text} before its list", self.name));
                 }
-                ("broadcastResult" | "error", _) => continue,
-                ("presence", Some("here")) => {
-                    let names = heard["members"].as_array().unwrap().iter();
-                    self.names = names.map(|name| (name.as_str().unwrap().to_owned(), 1)).collect();
-                }
-                ("presence", Some(event)) => {
-                    let name = heard["member"].as_str().unwrap().to_owned();
-                    if self.names.is_empty() {
-                        return Err(format!("{} gets {text} before its list", self.name));
-                    }
-                    let times = self.names.entry(name).or_default();
+                // Clients have no names.
+                if let Some(name) = heard["member"].as_str() {
+                    let times = self.names.entry(name.to_owned()).or_default();
                     *times += if event == "join" { 1 } else { -1 };
                     if !(0..2).contains(times) {
                         return Err(format!("{} gets {text} twice", self.name));
                     }
+                    self.heard.push((event == "join", name.to_owned()));
                 }
-                _ => return Err(format!("unexpected: {text}")),
             }
-            self.count = heard["count"].as_u64().unwrap();
+            _ => return Err(format!("unexpected: {text}")),
         }
-        self.bytes.drain(..at);
+        self.count = heard["count"].as_u64().unwrap();
         Ok(())
     }
+}
+
+impl World {
+    /// Members and clients of a room at a hub hear the same in the same order: who came later, the end of it.
+    fn have_one_order(&self) -> Result<(), String> {
+        for one in &self.members {
+            let is_beside = |other: &&Member| (other.hub, other.room) == (one.hub, one.room);
+            for other in self.members.iter().filter(is_beside) {
+                let [all, some] = [one, other].map(|member| {
+                    member.client.as_ref().map_or(&member.heard, |client| &client.heard)
+                });
+                if all.len() >= some.len() && !all.ends_with(some) {
+                    let [one, other] = [one, other].map(Member::is_called);
+                    return Err(format!("{one} has heard {all:?}, and {other} {some:?}"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Fault {
+    /// Changes what a client gets.
+    fn rewrites(self, lines: &mut Vec<String>, random: &mut Random) {
+        let is_push = |line: &String| {
+            line.contains("\"join\":{\"info\"") || line.contains("\"leave\":{\"info\"")
+        };
+        let Some(at) = lines.iter().position(is_push).filter(|_| random.chance(500)) else {
+            return;
+        };
+        match self {
+            Fault::LosesPush => drop(lines.remove(at)),
+            Fault::DoublesPush => lines.insert(at, lines[at].clone()),
+            Fault::DelaysPush if lines.len() > at + 1 => lines.swap(at, at + 1),
+            _ => {}
+        }
+    }
+}
+
+/// The frame of a text of a client.
+fn masked(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    Frame::text(text.as_bytes()).write_masked([1, 2, 3, 4], &mut bytes);
+    bytes
 }
 
 /// Some bytes of the broker, if they are notes only, are lost.
@@ -415,17 +523,29 @@ fn lose(core: &mut Core<Joined>, conn: Conn) {
     core.closed(conn);
 }
 
-/// Plays many histories.
-fn play_all(fault: Fault, every_change: u64) {
-    histories::check("SIMULATION_SEED", by_tier(every_change, 100_000), |seed, (): &mut ()| {
+/// Plays a history.
+fn play(fault: Fault) -> impl Fn(u64, &mut ()) -> Result<(), String> + Sync {
+    move |seed, (): &mut ()| {
         let mut world = World::new(seed, fault);
         (0..STEPS).try_for_each(|_| world.step()).and_then(|()| world.settles())
-    });
+    }
+}
+
+/// Plays many histories.
+fn play_all(fault: Fault, every_change: u64) {
+    histories::check("SIMULATION_SEED", by_tier(every_change, 100_000), play(fault));
 }
 
 #[test]
 fn members_know_who_is_in_their_room_at_all_hubs() {
     play_all(Fault::None, 60);
+}
+
+#[test]
+fn what_clients_do_not_get_once_and_in_order_is_found() {
+    for fault in [Fault::LosesPush, Fault::DoublesPush, Fault::DelaysPush] {
+        histories::find(fault, by_tier(60, 10_000), play(fault));
+    }
 }
 
 /// As if the clock of the broker had been set back.

@@ -402,7 +402,8 @@ impl<J: Judging> World<J> {
         path.push_str(&query);
         let mut commands = Vec::new();
         if self.has_clients && is_client(who) {
-            let (client, first) = Dialect::opens(room, &query);
+            self.count += 1;
+            let (client, first) = Dialect::opens(room, &query, self.count as u64);
             (member.client, commands) = (Some(client), first);
             path = "/connection/websocket".to_owned();
         }
@@ -425,7 +426,7 @@ impl<J: Judging> World<J> {
         let core = &mut self.nodes[at].cores[own];
         let Member { judge, is_open, client, .. } = &mut self.members[who];
         let is_out = client.as_ref().is_some_and(|client| !client.is_in());
-        if !core.wants_read(conn) || !*is_open || is_out {
+        if !core.wants_read(conn) || !*is_open || is_out && !self.random.chance(300) {
             return;
         }
         self.count += 1;
@@ -434,16 +435,29 @@ impl<J: Judging> World<J> {
             // Some of these fill the output of a client that does not read.
             payload = format!("[{who},{},\"{}\"]", self.count, "x".repeat(30_000));
         }
-        let text = match client {
-            None => format!(r#"{{"type":"broadcast","payload":{payload}}}"#),
-            Some(client) => client.says(&payload),
+        let mut lines = match client {
+            None => vec![format!(r#"{{"type":"broadcast","payload":{payload}}}"#)],
+            Some(client) => vec![client.says(&payload)],
         };
         judge.says(payload, self.now.instant);
-        core.received(conn, &mut masked(&text));
-        if let Some(client) = client
-            && self.random.chance(100)
-        {
-            core.received(conn, &mut masked(&client.asks_for_history()));
+        if let Some(client) = client {
+            if client.is_out() {
+                // Behind its message.
+                lines.push(client.subscribes());
+            }
+            if self.random.chance(300) {
+                lines.push(client.asks_for_history());
+            }
+            if self.random.chance(500) {
+                lines.push(client.says_there(self.count as u64));
+            }
+            if self.random.chance(300) {
+                // In one frame.
+                lines = vec![lines.join("\n")];
+            }
+        }
+        for line in lines {
+            core.received(conn, &mut masked(&line));
         }
         self.turns(at, false);
     }
@@ -452,9 +466,16 @@ impl<J: Judging> World<J> {
     fn subscribes(&mut self, who: usize) {
         let Some((at, own, conn)) = self.members[who].place else { return };
         let core = &mut self.nodes[at].cores[own];
-        let client = self.members[who].client.as_mut().filter(|client| client.is_out());
-        if let Some(client) = client.filter(|_| core.wants_read(conn)) {
-            core.received(conn, &mut masked(&client.subscribes()));
+        let Some(client) = self.members[who].client.as_mut() else { return };
+        let mut lines = Vec::new();
+        if client.is_out_there() && core.wants_read(conn) {
+            lines.push(client.subscribes_there());
+        }
+        if client.is_out() && core.wants_read(conn) {
+            lines.push(client.subscribes());
+        }
+        if !lines.is_empty() {
+            core.received(conn, &mut masked(&lines.join("\n")));
             self.turns(at, false);
         }
     }
@@ -512,13 +533,20 @@ impl<J: Judging> World<J> {
             bytes.drain(..head + 4);
             *is_open = true;
         }
-        let mut at = 0;
+        let (mut at, mut lines) = (0, Vec::new());
         while let Some((text, length)) = frame(&bytes[at..]) {
             at += length;
+            lines.push(text.to_owned());
+        }
+        bytes.drain(..at);
+        if client.is_some() {
+            self.fault.rewrites(&mut lines);
+        }
+        for text in lines {
             let why = |why| format!("member {who}: {why}");
             let texts = match client {
-                None => vec![serde_json::from_str(text).unwrap()],
-                Some(client) => client.hears(text).map_err(why)?,
+                None => vec![serde_json::from_str(&text).unwrap()],
+                Some(client) => client.hears(&text).map_err(why)?,
             };
             for heard in texts.into_iter().map(Heard::new) {
                 for _ in 0..self.fault.times(&heard, is_recovered) {
@@ -526,10 +554,10 @@ impl<J: Judging> World<J> {
                 }
             }
         }
-        bytes.drain(..at);
-        for payload in judge.take_published() {
-            self.published.push(Published { room: judge.room().to_owned(), payload, hub });
-        }
+        let room = judge.room().to_owned();
+        let published = judge.take_published().into_iter();
+        let published = published.map(|payload| Published { room: room.clone(), payload, hub });
+        self.published.extend(published);
         if self.has_clients && self.random.chance(500) {
             self.subscribes(who);
         }
@@ -740,6 +768,9 @@ fn planted_faults_are_found_by_clients() {
     }
     for fault in [Fault::HiddenGap, Fault::NotMerged, Fault::RecoveredTwice, Fault::EpochKept] {
         is_found_by_clients::<Recovering>(fault, true);
+    }
+    for fault in [Fault::EmptyPage, Fault::BegunAtTop, Fault::OpeningHeard, Fault::ReplyFirst] {
+        is_found_by_clients::<Recovering>(fault, false);
     }
 }
 

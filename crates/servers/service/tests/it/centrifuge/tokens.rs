@@ -230,3 +230,34 @@ fn a_backend_ends_a_subscription_or_the_connection() {
     cores.hears(&mut bob);
     assert_eq!(bob.code(), None);
 }
+
+#[test]
+fn a_client_that_leaves_gets_nothing_more_once_its_token_has_expired() {
+    let mut cores = cores();
+    let mut slow = connected(&mut cores, &json!({"sub": "ann", "exp": NOW + 60}));
+    let mut fast = connected(&mut cores, &json!({"sub": "bob"}));
+    assert_eq!(subscribe(&mut cores, &mut slow, "red", &Value::Null), None);
+    let long = "x".repeat(30_000);
+    for _ in 0..10 {
+        cores.publishes(&mut fast, "red", json!(long));
+    }
+    cores.cores[0].ended(slow.conn);
+    // Clocks may differ by 30 s.
+    cores.passes(91 * SECOND);
+    let got = cores.hears(&mut slow);
+    assert_eq!((got.len(), slow.code()), (3, Some(3005)), "what was in its output");
+}
+
+#[test]
+fn only_who_may_ask_who_is_there_is_notified_who_joins() {
+    let mut cores = cores();
+    for (allowed, joins) in [(json!(["sub"]), 0), (json!(["sub", "prs"]), 1)] {
+        let caps = json!([{"channels": ["red"], "allow": allowed}]);
+        let mut one = connected(&mut cores, &json!({"sub": "ann", "caps": caps}));
+        let subscribe = json!({"subscribe": {"channel": "red", "join_leave": true}});
+        let all = cores.asks_all(&mut one, subscribe);
+        let got = all.iter().filter(|line| line["push"]["join"].is_object()).count();
+        assert_eq!((all[0]["subscribe"].is_object(), got), (true, joins), "{all:?}");
+        cores.loses(one);
+    }
+}

@@ -412,3 +412,48 @@ fn a_node_that_was_stopped_itself_does_not_take_others_for_dead() {
     checks(&mut alone, asked);
     assert_eq!(alone.machine.others(&room).count(), 1);
 }
+
+#[test]
+fn rooms_for_which_somebody_waits_are_read_first() {
+    let (mut alone, rooms) = (Alone::new(), rooms(300));
+    rooms.iter().for_each(|room| alone.enters(room));
+    let read = alone.commands();
+    alone.reads(&read, &[]);
+    while alone.machine.has_commands() {
+        let read = alone.passes(100);
+        alone.reads(&read, &[]);
+    }
+    // Notes of another node are missing, so all are read again.
+    alone.hears(1, None);
+    alone.hears(7, None);
+    let last = RoomName::of("z");
+    alone.passes(2_900);
+    alone.asks(&last, 1);
+    let sent = alone.passes(200);
+    let first = sent.iter().find_map(|command| match command {
+        Command::Read { room, .. } => Some(room),
+        _ => None,
+    });
+    assert_eq!(first, Some(&last));
+}
+
+#[test]
+fn a_node_that_is_silent_is_not_shown_if_the_broker_does_not_say_who_lives() {
+    let (mut alone, room) = (Alone::new(), RoomName::LOBBY);
+    alone.enters(&room);
+    alone.hears(1, Some(&room));
+    let (mut shown, start) = (0, alone.now);
+    while alone.now < start + Duration::from_secs(20) {
+        for command in alone.passes(100) {
+            match command {
+                Command::Check(of, asked) => {
+                    alone.machine.check_is_refused((&of, asked), alone.now);
+                }
+                Command::Keep { life } => assert!(!alone.machine.is_kept(life, true, alone.now)),
+                _ => {}
+            }
+        }
+        shown += alone.machine.others(&room).count();
+    }
+    assert!((120..=150).contains(&shown), "for {shown} × 100 ms");
+}

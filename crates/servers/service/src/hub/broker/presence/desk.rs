@@ -5,7 +5,7 @@ use super::{
     living::LIVES,
     machine::{Command, Machine, Write},
     room::Notice,
-    state::{MOST_LISTED, State},
+    state::{Event, MOST_EVENTS, MOST_LISTED, State},
 };
 use crate::hub::{
     broadcast::Broadcast,
@@ -13,19 +13,23 @@ use crate::hub::{
         greeting::shown,
         settings::{Broker, key},
     },
-    census::{Census, Elsewhere},
+    census::{Census, Elsewhere, client_info, client_of},
     live::Live,
     message::Note,
+    rooms::Plan,
 };
 use regatta_engine::{RemoteOutcome, RoomName, Ticket, UplinkAct, UplinkTurn};
 use regatta_proto::resp::{Value, write_command};
 use std::{
+    mem,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 /// How long what is stored of a room lasts without being written again.
 const EXPIRY: Duration = Duration::from_secs(900);
+/// Maximum number of questions that wait until changes are looked at.
+const MOST_EARLY: usize = 10_000;
 /// How soon commands are tried again for which there was no room in the output.
 const SOON: Duration = Duration::from_millis(5);
 
@@ -55,6 +59,8 @@ pub struct Desk {
     machine: Machine,
     publish: &'static [u8],
     channel: Box<str>,
+    /// Questions about rooms whose members have just changed, and are looked at soon.
+    early: Vec<(RoomName, Ticket)>,
     /// There are commands for which there was no room.
     flushes_at: Option<Instant>,
     /// It has noted that the broker refuses something on this connection.
@@ -77,6 +83,7 @@ impl Desk {
             census: Arc::clone(census),
             publish,
             channel: channel.into(),
+            early: Vec::new(),
             flushes_at: None,
             has_noted: false,
         }
@@ -105,6 +112,9 @@ impl Desk {
     /// The connection is lost.
     pub fn lose(&mut self, turn: &mut Turn<'_>) {
         self.machine.lose();
+        for (room, ticket) in mem::take(&mut self.early) {
+            self.machine.ask(&room, ticket, turn.now.instant);
+        }
         self.flushes_at = None;
         self.acts(turn);
     }
@@ -115,15 +125,26 @@ impl Desk {
         if self.machine.due() <= now {
             let plan = self.live.current();
             for room in self.census.take_changed() {
-                if self.machine.knows(&room) || plan.terms(room.as_str()).presence {
-                    let (count, next, people) = self.census.attendance(&room, MOST_LISTED);
-                    self.machine.changes(&room, State::of(count, next, people), now);
+                self.looks_at(&room, &plan, now);
+            }
+            for (room, ticket) in mem::take(&mut self.early) {
+                if self.is_unknown(&room) {
+                    self.looks_at(&room, &plan, now);
                 }
+                self.machine.ask(&room, ticket, now);
             }
             self.machine.tick(now);
             self.census.forget_elsewhere(now);
         }
         self.acts(turn);
+    }
+
+    /// Looks which members of this hub are in a room.
+    fn looks_at(&mut self, room: &RoomName, plan: &Plan, now: Instant) {
+        if self.machine.knows(room) || plan.terms(room.as_str()).presence {
+            let (count, next, people) = self.census.attendance(room, MOST_LISTED);
+            self.machine.changes(room, State::of(count, next, people), now);
+        }
     }
 
     /// A hub has published something for the others.
@@ -132,10 +153,20 @@ impl Desk {
         self.acts(turn);
     }
 
-    /// A backend asks for the members of a room on all hubs.
+    /// Somebody asks for the members of a room on all hubs.
     pub fn ask(&mut self, room: &RoomName, ticket: Ticket, turn: &mut Turn<'_>) {
+        // It may have entered right before. Then it is notified of all that the answer does not have.
+        if self.early.len() < MOST_EARLY && (self.census.has_change(room) || self.is_unknown(room))
+        {
+            return self.early.push((room.clone(), ticket));
+        }
         self.machine.ask(room, ticket, turn.now.instant);
         self.acts(turn);
+    }
+
+    /// Whether members of this hub are in a room of which the machine does not know it.
+    fn is_unknown(&self, room: &RoomName) -> bool {
+        !self.machine.knows(room) && self.census.has_members(room)
     }
 
     /// Members get what they must get, and backends their answers.
@@ -144,10 +175,17 @@ impl Desk {
         let memory = &plan.backlog.memory;
         for (room, notice) in self.machine.take_notices() {
             let push = match notice {
-                Notice::Event(event, count) => {
-                    let note =
-                        Note { change: event.change, number: 0, name: event.name, info: None };
-                    Broadcast::presence(note, count, memory)
+                Notice::Event { node, event, count } => {
+                    Broadcast::presence(self.note_of(node, &event), count, memory)
+                }
+                Notice::Events { node, events } => {
+                    let has_clients = self.census.describes;
+                    for some in events.chunks(MOST_EVENTS).filter(|_| has_clients) {
+                        let notes = some.iter().map(|event| self.note_of(node, event)).collect();
+                        let push = Broadcast::notes(notes, memory);
+                        turn.acts.push(UplinkAct::Push(room.clone(), push));
+                    }
+                    continue;
                 }
                 Notice::List { below, names, count } => {
                     Broadcast::list(&names, count, below, memory)
@@ -160,7 +198,8 @@ impl Desk {
             let outcome = if room.is_some() { RemoteOutcome::Sent } else { RemoteOutcome::NotSent };
             if let Some(room) = room {
                 let others = self.machine.others(room).map(|(node, state)| elsewhere(node, state));
-                self.census.set_elsewhere(room, others.collect(), turn.now.instant);
+                let (below, others) = (self.machine.known(room), others.collect());
+                self.census.set_elsewhere(room, below, others, turn.now.instant);
             }
             turn.acts.push(UplinkAct::Done(*ticket, outcome));
         }
@@ -174,6 +213,17 @@ impl Desk {
         if ignored > 0 && self.broker.health.ignored.add(ignored) == 0 {
             self.log("ignores messages that no hub of this version has published");
         }
+    }
+
+    /// What members get of an event at a node.
+    fn note_of(&self, node: u64, event: &Event) -> Note {
+        let member = event.member.as_ref().filter(|_| self.census.describes);
+        let info = member.map(|(place, person)| {
+            client_info(&client_of(Some(node), person.number(*place)), person).into()
+        });
+        let of_own = event.member.as_ref().filter(|_| node == self.broker.node);
+        let number = of_own.map_or(usize::MAX, |(place, _)| *place);
+        Note { change: event.change, number, name: event.name().cloned(), info }
     }
 
     /// Whether there is something to send.
@@ -317,8 +367,10 @@ impl Desk {
             Question::Store(room, _) | Question::AfterStore(room) => {
                 self.machine.is_refused(room, now);
             }
-            // They are asked again soon; and what an ended life has stored counts no longer, also if it stays.
-            Question::Check(..) | Question::Other => {}
+            // It is asked again soon.
+            Question::Check(of, at) => self.machine.check_is_refused((of, *at), now),
+            // What an ended life has stored counts no longer, also if it stays.
+            Question::Other => {}
         }
         self.notes(text);
     }
@@ -326,7 +378,7 @@ impl Desk {
     /// Counts a refusal, and writes why if it is the first one on this connection.
     fn notes(&mut self, text: &[u8]) {
         self.broker.health.presence_refused.add(1);
-        if !std::mem::replace(&mut self.has_noted, true) {
+        if !mem::replace(&mut self.has_noted, true) {
             let why = shown(text);
             self.log(&format!(
                 "other hubs may not know the members of this one, nor this one theirs: {why}"
@@ -343,10 +395,9 @@ impl Desk {
     }
 }
 
-/// The members of another hub, for backends.
+/// The members of another hub, for those who ask.
 fn elsewhere(node: u64, state: &State) -> Elsewhere {
-    let listed = state.listed.iter().map(|(number, person)| (*number, Arc::clone(person)));
-    Elsewhere { node, count: state.count, listed: listed.collect() }
+    Elsewhere { node, count: state.count, listed: Arc::clone(&state.listed) }
 }
 
 /// A life of a node, in names of fields and keys.

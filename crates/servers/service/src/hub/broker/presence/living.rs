@@ -158,9 +158,7 @@ impl Machine {
             let Some(peer) = self.peers.get(node).filter(|peer| peer.may_last(*life)) else {
                 continue;
             };
-            // Up to the answer it has heard all that was published before it: also if this node was stopped for a while.
-            let heard = self.up_at.map_or(peer.heard, |at| at.max(peer.heard));
-            let is_unheard = heard + UNHEARD < asked;
+            let is_unheard = self.is_unheard(peer, asked);
             #[cfg(test)]
             let (lasts, is_unheard) = match self.fault {
                 super::machine::Fault::KeepsDead => (&true, false),
@@ -174,6 +172,23 @@ impl Machine {
                 self.dies(*node, *life, now);
             }
         }
+    }
+
+    /// The broker does not say which lives last.
+    pub fn check_is_refused(&mut self, (lives, asked): (&[(u64, u64)], Instant), now: Instant) {
+        for (node, life) in lives {
+            let peer = self.peers.get(node).filter(|peer| peer.may_last(*life));
+            if peer.is_some_and(|peer| self.is_unheard(peer, asked)) {
+                self.hides(*node, now);
+            }
+        }
+    }
+
+    /// Whether nothing was heard of a node for too long, when it was asked whether it lives.
+    fn is_unheard(&self, peer: &Peer, asked: Instant) -> bool {
+        // Up to the answer it has heard all that was published before it: also if this node was stopped for a while.
+        let heard = self.up_at.map_or(peer.heard, |at| at.max(peer.heard));
+        heard + UNHEARD < asked
     }
 
     /// A life is heard of. Returns false if it has ended, or if there are too many nodes.

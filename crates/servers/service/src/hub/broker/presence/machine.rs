@@ -138,9 +138,13 @@ pub struct Machine {
     pub(super) clock: u64,
     pub(super) urgent: VecDeque<Command>,
     writes: VecDeque<RoomName>,
+    /// Rooms that were written less than 100 ms ago, and when they may be written again.
+    young: BTreeSet<(Instant, RoomName)>,
     pub(super) removals: VecDeque<Command>,
     /// Of all nodes, or of one.
     pub(super) reads: BTreeSet<(RoomName, Option<u64>)>,
+    /// Those of them for which somebody waits.
+    awaited: BTreeSet<RoomName>,
     /// How many are not answered, and how many may be, by the length of the last answer.
     reading: usize,
     most_reads: usize,
@@ -190,8 +194,10 @@ impl Machine {
             clock: 0,
             urgent: VecDeque::new(),
             writes: VecDeque::new(),
+            young: BTreeSet::new(),
             removals: VecDeque::new(),
             reads: BTreeSet::new(),
+            awaited: BTreeSet::new(),
             reading: 0,
             most_reads: 1,
             deadlines: BTreeSet::new(),
@@ -242,7 +248,8 @@ impl Machine {
 
     /// Whether [`Machine::next_command`] may return one before the next tick.
     pub fn has_commands(&self) -> bool {
-        let may_write = !self.writes.is_empty() || !self.removals.is_empty();
+        let is_old_soon = self.young.first().is_some_and(|(at, _)| *at < self.ticks_at);
+        let may_write = !self.writes.is_empty() || !self.removals.is_empty() || is_old_soon;
         !self.urgent.is_empty() || self.may_read() || may_write && self.own == Own::Lives
     }
 
@@ -261,16 +268,18 @@ impl Machine {
     }
 
     fn next_write(&mut self, now: Instant) -> Option<Command> {
-        for _ in 0..self.writes.len() {
-            let name = self.writes.pop_front()?;
+        while self.young.first().is_some_and(|(at, _)| *at <= now) {
+            self.writes.extend(self.young.pop_first().map(|(_, name)| name));
+        }
+        while let Some(name) = self.writes.pop_front() {
             let Some(room) = self.rooms.get_mut(&name) else { continue };
-            if room.written_at.is_some_and(|at| now < at + COALESCED) {
+            if let Some(at) = room.written_at.filter(|at| now < *at + COALESCED) {
                 #[cfg(test)]
                 if self.fault == Fault::LosesLast {
                     room.is_queued = false;
                     continue;
                 }
-                self.writes.push_back(name);
+                self.young.insert((at + COALESCED, name));
                 continue;
             }
             room.is_queued = false;
@@ -281,6 +290,16 @@ impl Machine {
             }
         }
         None
+    }
+
+    /// Rooms for which somebody waits are read first.
+    fn take_read(&mut self) -> Option<(RoomName, Option<u64>)> {
+        while let Some(room) = self.awaited.pop_first() {
+            if let Some(read) = self.reads.take(&(room, None)) {
+                return Some(read);
+            }
+        }
+        self.reads.pop_first()
     }
 
     fn write(&mut self, name: &RoomName, now: Instant) -> Option<Command> {
@@ -314,7 +333,7 @@ impl Machine {
 
     fn next_read(&mut self) -> Option<Command> {
         while self.may_read() {
-            let (room, of) = self.reads.pop_first()?;
+            let (room, of) = self.take_read()?;
             let Some(here) = self.rooms.get_mut(&room).filter(|here| here.has_interest()) else {
                 continue;
             };
@@ -323,9 +342,9 @@ impl Machine {
             let command = match of {
                 None => {
                     here.awaits = stamp;
-                    // Those of one node are behind it.
-                    while self.reads.first().is_some_and(|(next, _)| *next == room) {
-                        self.reads.pop_first();
+                    let of_one = (room.clone(), Some(0))..=(room.clone(), Some(u64::MAX));
+                    while let Some(one) = self.reads.range(of_one.clone()).next().cloned() {
+                        self.reads.remove(&one);
                     }
                     Command::Read { room, stamp }
                 }
@@ -373,8 +392,10 @@ impl Machine {
         self.rooms.retain(|_, room| !room.is_idle());
         self.urgent.clear();
         self.writes.clear();
+        self.young.clear();
         self.removals.clear();
         self.reads.clear();
+        self.awaited.clear();
         self.suspects.clear();
         self.deadlines.clear();
         (self.reading, self.most_reads) = (0, 1);
@@ -447,7 +468,7 @@ impl Machine {
         let had_interest = room.has_interest();
         state.version = room.local.version;
         let before = mem::replace(&mut room.local, state);
-        let notices = room.notices(&before, &room.local);
+        let notices = room.notices(self.node, &before, &room.local);
         let has_new = |room: &Room| {
             let local = &room.local;
             local.listed.range(before.next..).next().is_some() || local.count > local.listed.len()
@@ -474,6 +495,7 @@ impl Machine {
                 room.forgets_others();
                 if self.up_at.is_some() {
                     self.reads.insert((name.clone(), None));
+                    self.awaited.insert(name.clone());
                 }
             }
             (true, false) => {
@@ -508,6 +530,9 @@ impl Machine {
         self.settles(name, now);
         if self.rooms.get(name).is_some_and(|room| !room.askers.is_empty()) {
             self.deadlines.insert((now + ANSWERS, name.clone()));
+            if self.reads.contains(&(name.clone(), None)) {
+                self.awaited.insert(name.clone());
+            }
         }
     }
 
@@ -541,6 +566,13 @@ impl Machine {
     /// Whether members of this room are notified, until it has none.
     pub fn knows(&self, name: &RoomName) -> bool {
         self.rooms.get(name).is_some_and(|room| room.local.count > 0)
+    }
+
+    /// The places of those members of this node in a room of whom members are notified are below this one, and whether all of
+    /// them are listed.
+    pub fn known(&self, name: &RoomName) -> (usize, bool) {
+        let local = self.rooms.get(name).map(|room| &room.local);
+        local.map_or((0, true), |local| (local.next, local.listed.len() == local.count))
     }
 
     /// The members of the other nodes in a room.

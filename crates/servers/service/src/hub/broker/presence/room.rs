@@ -12,11 +12,13 @@ use std::{
 const NAMES: usize = 100;
 
 /// What all members of a room get.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Notice {
-    /// Somebody has joined or left, and then there are so many.
-    Event(Event, usize),
-    /// Some names, and how many members there are: for those members that have no list yet and whose numbers are below
+    /// Somebody has joined or left at this node, and then there are so many members.
+    Event { node: u64, event: Event, count: usize },
+    /// So much has happened at this node that members get a list instead: this is for clients that get no lists.
+    Events { node: u64, events: Vec<Event> },
+    /// Some names, and how many members there are: for those members that have no list yet and whose places are below
     /// this one; or for all that have one.
     List { below: Option<usize>, names: Vec<Arc<str>>, count: usize },
 }
@@ -116,14 +118,17 @@ impl Room {
         Notice::List { below, names, count: self.count() }
     }
 
-    /// What members get when some of the members have changed from one state to the other, and the room has this one
+    /// What members get when the members of a node have changed from one state to the other, and the room has this one
     /// already.
-    pub fn notices(&self, before: &State, after: &State) -> Vec<Notice> {
-        let Some(events) = after.events_since(before) else { return vec![self.list(false)] };
+    pub fn notices(&self, node: u64, before: &State, after: &State) -> Vec<Notice> {
+        let events = match after.events_since(before) {
+            Ok(events) => events,
+            Err(events) => return vec![Notice::Events { node, events }, self.list(false)],
+        };
         let mut count = (self.count() + before.count - after.count) as i64;
         let notice = |event: Event| {
             count += event.change.step();
-            Notice::Event(event, count.max(0) as usize)
+            Notice::Event { node, event, count: count.max(0) as usize }
         };
         events.into_iter().map(notice).collect()
     }
@@ -145,6 +150,6 @@ impl Room {
         };
         let before = before.filter(|one| one.is_shown).map(|one| one.state);
         let after = after.filter(|_| is_shown);
-        self.notices(before.as_ref().unwrap_or(&none), after.as_ref().unwrap_or(&none))
+        self.notices(node, before.as_ref().unwrap_or(&none), after.as_ref().unwrap_or(&none))
     }
 }

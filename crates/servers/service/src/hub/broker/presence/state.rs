@@ -22,26 +22,35 @@ pub struct State {
     /// A higher one is newer. 0: none was announced.
     pub version: u64,
     pub count: usize,
-    /// Members that come later have this number or a higher one.
+    /// Members that come later have this place or a higher one.
     pub next: usize,
-    /// The first ones, by their numbers.
-    pub listed: BTreeMap<usize, Arc<Person>>,
+    /// The first ones, by their places.
+    pub listed: Arc<BTreeMap<usize, Arc<Person>>>,
 }
 
-/// That somebody has joined or left, with the name, if that is known.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// That somebody has joined or left, with the place and who it is, if that is known.
+#[derive(Clone, Debug)]
 pub struct Event {
     pub change: Change,
-    pub name: Option<Arc<str>>,
+    pub member: Option<(usize, Arc<Person>)>,
 }
 
-/// A member, in JSON: its number, its name, its user, and what its token says about it.
+impl Event {
+    /// Its name, if it has one that is known.
+    pub fn name(&self) -> Option<&Arc<str>> {
+        self.member.as_ref()?.1.name.as_ref()
+    }
+}
+
+/// A member, in JSON: its place, its name, its user, what its token says about it, and the number of its connection, if that may
+/// be in several rooms.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Listed<'a>(
     pub usize,
     Option<Cow<'a, str>>,
     Option<Cow<'a, str>>,
     #[serde(borrow)] Option<&'a RawValue>,
+    #[serde(default, skip_serializing_if = "Option::is_none")] Option<usize>,
 );
 
 #[derive(Serialize, Deserialize)]
@@ -54,19 +63,19 @@ struct Stored<'a> {
 }
 
 impl<'a> Listed<'a> {
-    pub fn of(number: usize, person: &'a Person) -> Listed<'a> {
+    pub fn of(place: usize, person: &'a Person) -> Listed<'a> {
         let name = person.name.as_deref().map(Cow::Borrowed);
         let user = person.user.as_deref().map(Cow::Borrowed);
-        Listed(number, name, user, person.info.as_deref())
+        Listed(place, name, user, person.info.as_deref(), person.connection)
     }
 
     pub fn person(&self) -> Arc<Person> {
-        let Listed(_, name, user, info) = self;
+        let Listed(_, name, user, info, connection) = self;
         Arc::new(Person {
             user: user.as_deref().map(Into::into),
             info: info.map(ToOwned::to_owned),
             name: name.as_deref().map(Into::into),
-            connection: None,
+            connection: *connection,
         })
     }
 }
@@ -78,7 +87,7 @@ pub fn length(person: &Person) -> usize {
 }
 
 impl State {
-    /// So many members, of which these are the first ones. All numbers so far are below `next`.
+    /// So many members, of which these are the first ones. All places so far are below `next`.
     pub fn of(count: usize, next: usize, people: Vec<(usize, Arc<Person>)>) -> State {
         let mut bytes = 0;
         let fits = |(_, person): &(usize, Arc<Person>)| {
@@ -86,17 +95,19 @@ impl State {
             bytes <= LISTED_BYTES
         };
         let listed = people.into_iter().take(MOST_LISTED).take_while(fits).collect();
-        State { version: 0, count, next, listed }
+        State { version: 0, count, next, listed: Arc::new(listed) }
     }
 
     /// Whether it may be of a hub.
     pub fn is_sound(&self) -> bool {
-        self.listed.len() <= self.count.min(MOST_LISTED) && u32::try_from(self.count).is_ok()
+        let are_below = self.listed.last_key_value().is_none_or(|(place, _)| *place < self.next);
+        let are_few = self.listed.len() <= self.count.min(MOST_LISTED);
+        are_below && are_few && u32::try_from(self.count).is_ok()
     }
 
     /// Its form at the broker.
     pub fn to_json(&self) -> String {
-        let members = self.listed.iter().map(|(number, person)| Listed::of(*number, person));
+        let members = self.listed.iter().map(|(place, person)| Listed::of(*place, person));
         let State { version, count, next, .. } = *self;
         let stored = Stored { version, count, next, members: members.collect() };
         serde_json::to_string(&stored).expect("it has a form in JSON")
@@ -109,27 +120,34 @@ impl State {
         }
         let Stored { version, count, next, members } = serde_json::from_slice(bytes).ok()?;
         let listed = members.iter().map(|one| (one.0, one.person())).collect();
-        let state = State { version, count, next, listed };
+        let state = State { version, count, next, listed: Arc::new(listed) };
         (version > 0 && state.is_sound()).then_some(state)
     }
 
-    /// What has happened since `before`; `None`: more than [`MOST_EVENTS`]. The count changes by one with each event.
-    pub fn events_since(&self, before: &State) -> Option<Vec<Event>> {
-        let event = |change, person: &Arc<Person>| Event { change, name: person.name.clone() };
-        let left = before.listed.iter().filter(|(number, _)| !self.listed.contains_key(number));
-        // A lower number was given before: it was not listed until there was room for it.
+    /// What has happened since `before`. The count changes by one with each event.
+    ///
+    /// # Errors
+    /// More than [`MOST_EVENTS`] have happened. Returns only those of members that are known.
+    pub fn events_since(&self, before: &State) -> Result<Vec<Event>, Vec<Event>> {
+        let event = |change, (place, person): (&usize, &Arc<Person>)| Event {
+            change,
+            member: Some((*place, Arc::clone(person))),
+        };
+        // The same client may come back in this moment.
+        let left = before.listed.iter().filter(|(place, _)| !self.listed.contains_key(place));
+        // A lower place was given before: it was not listed until there was room for it.
         let joined = self.listed.range(before.next..);
-        let left = left.map(|(_, person)| event(Change::Left, person));
-        let joined = joined.map(|(_, person)| event(Change::Joined, person));
-        let mut events: Vec<Event> = joined.chain(left).take(2 * MOST_LISTED).collect();
+        let left = left.map(|one| event(Change::Left, one));
+        let joined = joined.map(|one| event(Change::Joined, one));
+        let mut events: Vec<Event> = left.chain(joined).take(2 * MOST_LISTED).collect();
         let listed: i64 = events.iter().map(|event| event.change.step()).sum();
         let other = self.count as i64 - before.count as i64 - listed;
         if events.len() as u64 + other.unsigned_abs() > MOST_EVENTS as u64 {
-            return None;
+            return Err(events);
         }
         let change = if other > 0 { Change::Joined } else { Change::Left };
-        events.extend((0..other.abs()).map(|_| Event { change, name: None }));
-        Some(events)
+        events.extend((0..other.abs()).map(|_| Event { change, member: None }));
+        Ok(events)
     }
 }
 
@@ -158,7 +176,7 @@ mod tests {
 
     fn shown(before: &State, after: &State) -> Vec<String> {
         let events = after.events_since(before).unwrap();
-        let text = |event: Event| format!("{:?} {:?}", event.change, event.name);
+        let text = |event: Event| format!("{:?} {:?}", event.change, event.name());
         events.into_iter().map(text).collect()
     }
 
@@ -168,7 +186,7 @@ mod tests {
         assert_eq!(shown(&none, &two), ["Joined Some(\"n3\")", "Joined Some(\"n7\")"]);
         assert_eq!(
             shown(&two, &state(2, 9, &[7, 8])),
-            ["Joined Some(\"n8\")", "Left Some(\"n3\")"]
+            ["Left Some(\"n3\")", "Joined Some(\"n8\")"]
         );
         assert_eq!(shown(&two, &none), ["Left Some(\"n3\")", "Left Some(\"n7\")"]);
         assert!(shown(&two, &two).is_empty());
@@ -186,7 +204,8 @@ mod tests {
     fn too_many_changes_at_once_are_no_events() {
         let none = State::default();
         assert_eq!(state(100, 9, &[1]).events_since(&none).unwrap().len(), 100);
-        assert!(state(101, 9, &[1]).events_since(&none).is_none());
+        let known = state(101, 9, &[1]).events_since(&none).unwrap_err();
+        assert_eq!(known.len(), 1);
     }
 
     #[test]
@@ -214,9 +233,24 @@ mod tests {
         };
         let stored = State { version: 4, ..State::of(9, 70, vec![(1, Arc::new(person))]) };
         let json = stored.to_json();
-        let expected = r#"{"version":4,"count":9,"next":70,"members":[[1,"ü","u\"",{"a":[1]}]]}"#;
+        let expected = r#"{"version":4,"count":9,"next":70,"members":[[1,"ü","u\"",{"a":[1]},3]]}"#;
         assert_eq!(json, expected);
-        assert_eq!(State::read(json.as_bytes()).unwrap().to_json(), json);
+        let read = State::read(json.as_bytes()).unwrap();
+        assert_eq!((read.to_json(), read.listed[&1].number(1)), (json, 3));
+        assert_eq!(state(1, 3, &[2]).to_json().matches(",null]").count(), 1, "no connection");
+    }
+
+    #[test]
+    fn a_client_that_comes_back_leaves_before_it_joins() {
+        let client = |place| {
+            let person = Person { connection: Some(1 << 48), ..Person::default() };
+            State::of(1, place + 1, vec![(place, Arc::new(person))])
+        };
+        let events = client(7).events_since(&client(3)).unwrap();
+        let all: Vec<_> =
+            events.iter().map(|one| (one.change, one.member.as_ref().unwrap().0)).collect();
+        assert_eq!(all, [(Change::Left, 3), (Change::Joined, 7)]);
+        assert!(client(3).events_since(&client(3)).unwrap().is_empty(), "it stays");
     }
 
     #[test]
@@ -229,6 +263,7 @@ mod tests {
             r#"{"version":1,"count":-1,"next":0,"members":[]}"#,
             r#"{"version":1,"count":4294967296,"next":0,"members":[]}"#,
             r#"{"version":1,"count":1,"next":0,"members":[[1,2,null,null]]}"#,
+            r#"{"version":1,"count":1,"next":1,"members":[[1,null,null,null]]}"#,
         ] {
             assert!(State::read(text.as_bytes()).is_none(), "{text}");
         }

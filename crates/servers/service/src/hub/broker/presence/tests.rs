@@ -6,9 +6,9 @@ use super::{
     living::LIVES,
     machine::{Command, Fault, Machine},
     room::Notice,
-    state::{Event, State},
+    state::State,
 };
-use crate::hub::{census::Person, message::Change};
+use crate::hub::census::Person;
 use regatta_engine::{RoomName, Ticket, simulator::Random};
 use regatta_testkit::{by_tier, histories};
 use std::{
@@ -191,14 +191,13 @@ impl Member {
                         .for_each(|name| *self.names.entry(name.to_string()).or_default() += 1);
                 }
             }
-            Notice::Event(Event { change, name }, count) if !self.awaits_list => {
+            Notice::Event { event, count, .. } if !self.awaits_list => {
                 self.count = *count;
-                let step = if *change == Change::Joined { 1 } else { -1 };
-                if let Some(name) = name {
-                    *self.names.entry(name.to_string()).or_default() += step;
+                if let Some(name) = event.name() {
+                    *self.names.entry(name.to_string()).or_default() += event.change.step();
                 }
             }
-            Notice::Event(..) => {}
+            Notice::Event { .. } | Notice::Events { .. } => {}
         }
     }
 }

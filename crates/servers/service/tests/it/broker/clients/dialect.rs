@@ -1,10 +1,9 @@
 //! A client of Centrifugo's protocol in one room, as a client library behaves: it subscribes again when its subscription
 //! ends, with its position. What it gets is translated into the hub's own protocol, so that one judge is for both.
 
+use super::seat::{self, Position, Seat};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
-
-type Position = (String, u64);
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a command was for.
 #[derive(Debug)]
@@ -12,9 +11,34 @@ enum Asked {
     Connect,
     /// With a position.
     Subscribe(Option<Position>),
-    Publish(String),
+    /// In which subscription.
+    Publish(String, usize),
     Unsubscribe,
     History,
+    /// In its second room.
+    SubscribeThere,
+    /// With its number, in which subscription.
+    PublishThere(u64, usize),
+}
+
+/// Answers, and those of them that are unusual: under faults of the world there may be some.
+#[derive(Debug, Default)]
+struct Tally {
+    all: usize,
+    unusual: usize,
+}
+
+impl Tally {
+    fn adds(&mut self, is_unusual: bool) {
+        self.all += 1;
+        self.unusual += usize::from(is_unusual);
+    }
+
+    /// If there are so many, not all of them may be unusual.
+    fn check(&self, many: usize, what: &str) -> Result<(), String> {
+        let is_fine = self.all < many || self.unusual < self.all;
+        if is_fine { Ok(()) } else { Err(format!("all of {} {what}", self.all)) }
+    }
 }
 
 /// A client in one room.
@@ -31,18 +55,45 @@ pub struct Dialect {
     unsubscribes: bool,
     /// It was in the room before on this connection.
     was_in: bool,
+    /// How often it has asked to be in the room, or was out of it. What it has published and got meanwhile.
+    subscriptions: usize,
+    own: BTreeSet<String>,
+    /// Replies to messages whose copy it has not got before.
+    early: Tally,
+    early_there: Tally,
+    /// Pages without messages of histories that have some.
+    pages: Tally,
+    seat: Seat,
 }
 
 impl Dialect {
-    /// A new connection for this room. `query`: its position in the hub's own protocol. Returns what it sends at once.
-    pub fn opens(channel: &str, query: &str) -> (Dialect, Vec<String>) {
+    /// A new connection for this room. `query`: its position in the hub's own protocol. `key`: no other one has it. Returns what
+    /// it sends at once.
+    pub fn opens(channel: &str, query: &str, key: u64) -> (Dialect, Vec<String>) {
         let named = query.strip_prefix("?epoch=").and_then(|rest| rest.split_once("&offset="));
         let position = named.map(|(epoch, offset)| (epoch.to_owned(), offset.parse().unwrap()));
         let channel = channel.to_owned();
-        let mut client = Dialect { channel, position, ..Dialect::default() };
+        let seat = Seat::new(key);
+        let mut client = Dialect { channel, position, seat, ..Dialect::default() };
         let connect = client.command(Asked::Connect, json!({"connect": {}}));
+        let there = client.subscribes_there();
         let subscribe = client.subscribes();
-        (client, vec![connect, subscribe])
+        (client, vec![connect, there, subscribe])
+    }
+
+    pub fn subscribes_there(&mut self) -> String {
+        let subscribe = self.seat.subscribes();
+        self.command(Asked::SubscribeThere, subscribe)
+    }
+
+    /// Whether it must ask again to be in its second room.
+    pub fn is_out_there(&self) -> bool {
+        self.seat.is_out()
+    }
+
+    pub fn says_there(&mut self, number: u64) -> String {
+        let publish = self.seat.says(number);
+        self.command(Asked::PublishThere(number, self.seat.subscriptions), publish)
     }
 
     fn command(&mut self, asked: Asked, mut command: Value) -> String {
@@ -54,6 +105,7 @@ impl Dialect {
 
     pub fn subscribes(&mut self) -> String {
         self.subscribes = true;
+        self.begins_anew();
         let mut subscribe = json!({"channel": self.channel});
         if let Some((epoch, offset)) = &self.position {
             subscribe["recover"] = json!(true);
@@ -71,14 +123,20 @@ impl Dialect {
 
     pub fn unsubscribes(&mut self) -> String {
         (self.is_in, self.unsubscribes) = (false, true);
+        self.begins_anew();
         let unsubscribe = json!({"unsubscribe": {"channel": self.channel}});
         self.command(Asked::Unsubscribe, unsubscribe)
+    }
+
+    fn begins_anew(&mut self) {
+        self.subscriptions += 1;
+        self.own.clear();
     }
 
     pub fn says(&mut self, payload: &str) -> String {
         let data: Value = serde_json::from_str(payload).unwrap();
         let publish = json!({"publish": {"channel": self.channel, "data": data}});
-        self.command(Asked::Publish(payload.to_owned()), publish)
+        self.command(Asked::Publish(payload.to_owned(), self.subscriptions), publish)
     }
 
     pub fn asks_for_history(&mut self) -> String {
@@ -97,7 +155,10 @@ impl Dialect {
 
     /// Everything has arrived.
     pub fn ends(&self) -> Result<(), String> {
-        if self.asked.is_empty() && self.is_in {
+        self.early.check(4, "replies are before the own copy")?;
+        self.early_there.check(4, "replies are before the own copy in the second room")?;
+        self.pages.check(3, "pages lack the messages of the history")?;
+        if self.asked.is_empty() && self.is_in && self.seat.is_in {
             Ok(())
         } else {
             Err(format!("at the end: {self:?}"))
@@ -113,7 +174,12 @@ impl Dialect {
         match asked.ok_or_else(|| format!("an answer to nothing: {heard}"))? {
             Asked::Connect if heard["connect"]["client"].is_string() => Ok(Vec::new()),
             Asked::Subscribe(position) => self.is_answered(position, heard),
-            Asked::Publish(payload) => {
+            Asked::Publish(payload, subscription) => {
+                let has_history = self.is_in && self.position.is_some();
+                if heard["publish"].is_object() && subscription == self.subscriptions && has_history
+                {
+                    self.early.adds(!self.own.contains(&payload));
+                }
                 let payload: Value = serde_json::from_str(&payload).unwrap();
                 let result = match heard["publish"].is_object() {
                     true => json!({"type": "broadcastResult", "payload": payload}),
@@ -128,6 +194,17 @@ impl Dialect {
                 Ok(vec![result])
             }
             Asked::History => self.has_history(&heard),
+            Asked::SubscribeThere => self.seat.is_answered(&heard).map(|()| Vec::new()),
+            Asked::PublishThere(number, subscription) => {
+                let is_published = heard["publish"].is_object();
+                if !is_published && heard["error"]["code"] != 100 {
+                    return Err(heard.to_string());
+                }
+                if is_published && self.seat.is_in && subscription == self.seat.subscriptions {
+                    self.early_there.adds(!self.seat.has(number));
+                }
+                Ok(Vec::new())
+            }
             Asked::Unsubscribe if heard["unsubscribe"].is_object() => {
                 self.unsubscribes = false;
                 Ok(Vec::new())
@@ -137,20 +214,22 @@ impl Dialect {
     }
 
     /// The messages of a page have one offset after the other.
-    fn has_history(&self, heard: &Value) -> Result<Vec<Value>, String> {
-        let all = heard["history"]["publications"].as_array().map_or(&[][..], Vec::as_slice);
-        let offsets: Vec<u64> = all.iter().filter_map(|one| one["offset"].as_u64()).collect();
-        let top = heard["history"]["offset"].as_u64().unwrap_or_default();
-        let are_right = offsets
-            .iter()
-            .rev()
-            .eq((top + 1 - offsets.len() as u64..=top).collect::<Vec<_>>().iter());
-        let error = &heard["error"]["code"];
-        if are_right && offsets.len() <= 4 && (error.is_null() || *error == 100 || *error == 108) {
-            Ok(Vec::new())
-        } else {
-            Err(heard.to_string())
+    fn has_history(&mut self, heard: &Value) -> Result<Vec<Value>, String> {
+        if heard["error"]["code"] == 100 || heard["error"]["code"] == 108 {
+            return Ok(Vec::new());
         }
+        let page = &heard["history"];
+        let all = page["publications"].as_array().ok_or(heard.to_string())?;
+        let top = page["offset"].as_u64().ok_or(heard.to_string())?;
+        let offsets: Vec<u64> = all.iter().filter_map(|one| one["offset"].as_u64()).collect();
+        let expected: Vec<u64> = (0..=top).rev().take(all.len()).collect();
+        if offsets != expected || all.len() > 4 || offsets.contains(&0) {
+            return Err(heard.to_string());
+        }
+        if top > 0 {
+            self.pages.adds(all.is_empty());
+        }
+        Ok(Vec::new())
     }
 
     fn is_answered(
@@ -160,7 +239,8 @@ impl Dialect {
     ) -> Result<Vec<Value>, String> {
         self.subscribes = false;
         if self.unsubscribes {
-            // It may have begun before.
+            // It may have begun before, and what came until it has left is missing.
+            self.was_in = true;
             return Ok(Vec::new());
         }
         let error = &heard["error"];
@@ -214,6 +294,7 @@ impl Dialect {
     }
 
     fn gets(&mut self, mut publication: Value) -> Value {
+        self.own.insert(publication["data"].to_string());
         let mut text = json!({"type": "broadcast"});
         text["payload"] = publication["data"].take();
         let offset = publication["offset"].as_u64();
@@ -226,6 +307,9 @@ impl Dialect {
     }
 
     fn pushed(&mut self, mut push: Value) -> Result<Vec<Value>, String> {
+        if push["channel"] == seat::CHANNEL {
+            return self.seat.pushed(&push).map(|()| Vec::new());
+        }
         if self.unsubscribes {
             return Ok(Vec::new());
         }
@@ -239,6 +323,7 @@ impl Dialect {
             return Err(push.to_string());
         }
         self.is_in = false;
+        self.begins_anew();
         // With a position, it is known only later whether something is missing.
         let is_missing = self.position.is_none();
         Ok(is_missing.then(|| json!({"type": "gap", "recovered": false})).into_iter().collect())

@@ -1,6 +1,10 @@
 //! Clients of Centrifugo's protocol at a hub with a broker. `dialect` is such a client for the simulation.
 
 pub mod dialect;
+mod joining;
+mod leaving;
+mod seat;
+pub mod watcher;
 
 use super::one_hub::{World, keeping};
 use regatta_engine::Conn;
@@ -209,6 +213,22 @@ fn a_client_that_publishes_or_leaves_before_its_subscription_has_begun_gets_all_
 }
 
 #[test]
+fn what_a_client_has_published_before_it_subscribes_is_not_new_for_it() {
+    let mut world = world("before", 5);
+    // The hub has a copy, which is not current.
+    let bob = subscribed(&mut world, "red");
+    world.leaves(bob);
+    let (ann, _) = client(&mut world);
+    let subscribe = json!({"id": 3, "subscribe": {"channel": "red"}});
+    world.sends(ann, &format!("{}\n{subscribe}", publishes(2, json!(1))));
+    world.passes(5);
+    let all = lines(&mut world, ann);
+    let reply = all.iter().find(|one| one["id"] == 3).expect("a reply");
+    assert_eq!(reply["subscribe"]["offset"], 1, "as on one hub: {all:?}");
+    assert!(all.len() == 2 && all.contains(&published(2)), "{all:?}");
+}
+
+#[test]
 fn a_loss_ends_subscriptions_without_a_history_so_that_clients_subscribe_again() {
     let mut world = world("losses", 0);
     let ann = subscribed(&mut world, "red");
@@ -276,9 +296,6 @@ fn clients_are_listed_by_the_names_that_they_have_at_all_hubs() {
     let mut world = world("presence", 0);
     let ((ann, one), (bob, other)) = (client(&mut world), client(&mut world));
     assert!(one.contains('-') && one != other);
-    let joins = json!({"id": 2, "subscribe": {"channel": "red", "join_leave": true}});
-    let error = asks(&mut world, ann, joins)["error"].clone();
-    assert_eq!(error["code"], 108, "{error}");
     for conn in [ann, bob] {
         let reply = asks(&mut world, conn, json!({"id": 3, "subscribe": {"channel": "red"}}));
         assert_eq!(reply["subscribe"], json!({}));
@@ -291,6 +308,19 @@ fn clients_are_listed_by_the_names_that_they_have_at_all_hubs() {
     assert!(all.iter().all(|(name, info)| info["client"] == **name), "{all:?}");
     let stats = asks(&mut world, bob, json!({"id": 5, "presence_stats": {"channel": "red"}}));
     assert_eq!(stats["presence_stats"], json!({"num_clients": 2, "num_users": 1}));
+    // Another hub lives, and does not say who all of its members are.
+    let alive = ["SET", "x:alive:0000000000000009.1", "1", "PX", "99000"];
+    let some = r#"{"version":1,"count":3,"next":9,"members":[[1,"eve",null,null]]}"#;
+    let stored = ["HSET", "x:blue:4:members", "0000000000000009.1", some];
+    for command in [&alive[..], &stored] {
+        let command: Vec<Vec<u8>> = command.iter().map(|part| part.as_bytes().to_vec()).collect();
+        world.servers[0].keys.carries_out(&command, world.now.instant, &mut Vec::new());
+    }
+    let of_blue = json!({"channel": "blue"});
+    let stats = asks(&mut world, ann, json!({"id": 7, "presence_stats": of_blue}));
+    assert_eq!(stats["presence_stats"], json!({"num_clients": 3, "num_users": 1}));
+    let all = asks(&mut world, ann, json!({"id": 8, "presence": of_blue}));
+    assert_eq!(all["error"]["code"], 106, "two would be missing: {all}");
     world.cuts();
     let away = json!({"id": 6, "presence": {"channel": "red"}});
     sends(&mut world, bob, away);
@@ -358,13 +388,17 @@ fn of_a_frame_with_thousands_of_commands_those_beyond_1024_that_wait_are_refused
     let mut world = world("one-frame", 5);
     let ann = subscribed(&mut world, "red");
     let history = |id: u32| json!({"id": id, "history": {"channel": id.to_string(), "limit": 1}});
-    let frame: Vec<String> = (0..2_000).map(|id| history(id + 3).to_string()).collect();
+    let mut frame: Vec<String> = (0..2_000).map(|id| history(id + 3).to_string()).collect();
+    let unsubscribe = json!({"id": 5_000, "unsubscribe": {"channel": "red"}});
+    frame.push(unsubscribe.to_string());
     world.sends(ann, &frame.join("\n"));
     world.passes(50);
     let texts = world.texts_of(ann).join("\n");
     let all: Vec<Value> = texts.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let refused = all.iter().filter(|line| line["error"]["code"] == 111).count();
-    assert_eq!((all.len(), refused), (2_000, 2_000 - 1_024));
+    assert_eq!((all.len(), refused), (2_001, 2_000 - 1_024));
+    let done = json!({"id": 5_000, "unsubscribe": {}});
+    assert!(all.contains(&done), "it does not wait for the broker");
     assert!(world.is_read(ann));
 }
 
