@@ -36,7 +36,7 @@ pub(crate) enum Fault {
 
 const DELAY: Duration = Duration::from_millis(20);
 /// Much longer than a load on a busy machine is late, and shorter than the time between two copies.
-const LONG_DELAY: Duration = Duration::from_millis(50);
+const LONG_DELAY: Duration = Duration::from_millis(40);
 const JOINS_AFTER: Duration = Duration::from_millis(300);
 /// Number of members of the load with [`Fault::Dismisses`].
 const DISMISSED: usize = 4;
@@ -226,11 +226,11 @@ fn a_member_that_joins_again_late_voids_rate_and_latency() {
 }
 
 /// The first step of a search for the capacity of a hub at a rate, from two machines, through the relay.
-fn first_step(fault: Fault, connections: &str) -> serde_json::Value {
+fn first_step(fault: Fault, connections: &str, rate: &str) -> serde_json::Value {
     let (place, hub) = (Place::new(), Server::of("hub", "epoll", &[]));
     let url = format!("ws://{}/ws", relay(hub.addr, fault));
-    let first = ["capacity", &url, "--on", "one,two", "--limit", "p50=25ms", "--by", "rate"];
-    let more = ["-c", connections, "--step", "30", "--max", "30", "--window", "2s", "--json", "-"];
+    let first = ["capacity", &url, "--on", "one,two", "--limit", "p50=20ms", "--by", "rate"];
+    let more = ["-c", connections, "--step", rate, "--max", rate, "--window", "2s", "--json", "-"];
     let output = place.of(&first, &more).output().unwrap();
     assert!(!output.stdout.is_empty(), "{}", stderr(&output));
     json(&output)["steps"][0].clone()
@@ -238,19 +238,20 @@ fn first_step(fault: Fault, connections: &str) -> serde_json::Value {
 
 #[test]
 fn late_copies_between_machines_fail_a_level() {
-    let step = first_step(Fault::DelaysOthers, "2");
+    // At this rate a member is delayed by copies of the other one for less than a third of the time, so its own results are not late.
+    let step = first_step(Fault::DelaysOthers, "2", "15");
     let because = step["because"].as_str().unwrap();
     assert_eq!(step["passed"], false, "{step:#}");
     let p50 = because.split_once("p50 of deliveries between agents is ").expect(because).1;
     let p50 = p50.split(' ').next().expect(because);
     // More than a second, or as many milliseconds as the copies are late, or more.
     let late = p50.strip_suffix("ms").map_or(1_000.0, |ms| ms.parse::<f64>().expect(because));
-    assert!(p50.ends_with('s') && !p50.ends_with("µs") && late >= 50.0, "{because}");
+    assert!(p50.ends_with('s') && !p50.ends_with("µs") && late >= 40.0, "{because}");
 }
 
 #[test]
 fn a_closed_connection_of_a_member_fails_a_level_and_ends_no_search() {
-    let step = first_step(Fault::Closes, "4");
+    let step = first_step(Fault::Closes, "4", "30");
     let because = step["because"].as_str().unwrap();
     assert_eq!(step["passed"], false, "{step:#}");
     assert!(because.contains("closed"), "{because}");

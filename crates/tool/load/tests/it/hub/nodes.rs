@@ -381,20 +381,35 @@ fn rounds_and_lanes_know_that_most_members_were_away() {
 
 #[test]
 fn an_announcement_excuses_nothing_else() {
-    for (fault, named) in [
+    const IN_ORDER: &str = "one order for all members";
+    const ONCE: &str = "each broadcast once";
+    // Found first where it was begun late, after the connections of the other process were closed because of the fault.
+    const TO_ALL: &str = "a copy for each of 8 members";
+    let twice = |wrong: WrongDeliveries| wrong.twice > 0;
+    let any = |wrong: WrongDeliveries| wrong != WrongDeliveries::default();
+    let cases: [(Fault, [&str; 2], fn(WrongDeliveries) -> bool); 6] = [
         // At the next one, or at the end if its result was still to come then.
-        (Fault::Lost(100), ["one order for all members", "a copy for each of 8 members"]),
-        (Fault::Swapped(100), ["one order for all members"; 2]),
-        (Fault::Doubled(100), ["each broadcast once"; 2]),
-        (Fault::Gap(100, 2), ["each broadcast once"; 2]),
-        (Fault::GapBetween(100), ["each broadcast once"; 2]),
+        (Fault::Lost(100), [IN_ORDER, TO_ALL], any),
+        (Fault::Swapped(100), [IN_ORDER; 2], any),
+        (Fault::Doubled(100), [ONCE, TO_ALL], twice),
+        (Fault::Gap(100, 2), [ONCE, TO_ALL], twice),
+        (Fault::GapBetween(100), [ONCE, TO_ALL], twice),
         // Before the result, or after it.
-        (Fault::PublishedAnyway(100), ["the result of a published broadcast", "not published"]),
-    ] {
+        (
+            Fault::PublishedAnyway(100),
+            ["the result of a published broadcast", "not published"],
+            any,
+        ),
+    ];
+    for (fault, named, is_counted) in cases {
         let tally = with_gaps(fault, true);
         let wrong = tally.first_wrong.clone().unwrap_or_else(|| panic!("{fault:?} was not found"));
         assert!(named.iter().any(|words| wrong.expected.contains(words)), "{fault:?}: {wrong:?}");
-        assert_ne!(tally.wrong_deliveries, Some(WrongDeliveries::default()), "{fault:?}");
+        assert!(
+            tally.wrong_deliveries.is_some_and(is_counted),
+            "{fault:?}: {:?}",
+            tally.wrong_deliveries
+        );
     }
 }
 
