@@ -34,7 +34,7 @@ fn a_race_of_nginx_with_two_backends_shows_the_cost_of_each_role() {
     course.write(
         "race.toml",
         "name = 'test'\nworkload = 'hello'\ncontenders = ['nginx-proxy', 'null']\n\
-         twin_of = 'nobody'\nrounds = 2\nwindow = '1s'\nwarm_up = '0s'\n\
+         twin_of = 'nobody'\nrounds = 2\nwindow = '100ms'\nwarm_up = '0s'\n\
          [[load]]\nconnections = 8\nrate = 200\n",
     );
     // The exit status is not checked: whether the cost is trusted depends on the machine.
@@ -86,7 +86,7 @@ fn a_round_has_the_requests_and_the_cost_of_its_own_counted_slices() {
     let course = Course::new();
     with_backends(&course, "exec \"$ILL\" {port}");
     let loads = "connections = 2\n[[load]]\nconnections = 4";
-    course.write_quiet_race("'front', 'null'", "1s", loads);
+    course.write_quiet_race("'front', 'null'", "300ms", loads);
     // The exit status is not checked: whether the cost is trusted depends on the machine.
     course.race(&RACE);
     course.assert_nothing_left();
@@ -136,7 +136,7 @@ fn a_backend_that_is_killed_under_load_fails_the_cell_and_its_role_is_named() {
 fn a_backend_that_does_not_start_fails_the_cell_before_its_server_starts() {
     let course = Course::new();
     with_backends(&course, "exec \"$ILL\" {port} refuses");
-    course.write_quiet_race("'front', 'null'", "1s", "connections = 8");
+    course.write_quiet_race("'front', 'null'", "300ms", "connections = 8");
     let ended = course.race(&RACE).with_status(1);
     course.assert_nothing_left();
     let said =
