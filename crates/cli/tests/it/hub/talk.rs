@@ -85,7 +85,7 @@ impl Sender {
         let mut n = 0;
         while !stop.load(SeqCst) {
             n += 1;
-            // In any case a pause, which leaves CPU to other tests.
+            // It pauses after each message, to leave CPU to other tests.
             let pause_ms = if self.says(&json!([self.own, n])) { 1 } else { 20 };
             thread::sleep(Duration::from_millis(pause_ms));
         }

@@ -106,7 +106,7 @@ impl Subscription {
         Progress::All
     }
 
-    /// Something about the members of the room has come. Returns what the client gets.
+    /// A push about the members of the room has arrived. Returns the push for this client, if it gets one.
     pub fn hears_of_members(
         &mut self,
         push: &Broadcast,

@@ -404,7 +404,7 @@ impl Member {
         self.client.as_ref().map_or(&self.name, |client| &client.own)
     }
 
-    /// What has come.
+    /// The texts that have arrived completely.
     fn lines(&mut self) -> Vec<String> {
         if !self.is_open {
             let Some(head) = self.bytes.windows(4).position(|four| four == b"\r\n\r\n") else {

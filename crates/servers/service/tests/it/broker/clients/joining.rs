@@ -47,12 +47,18 @@ fn says(world: &mut World, number: u64, change: Value) {
     world.publishes_in(0, "x:presence", note.to_string().as_bytes());
 }
 
-#[test]
-fn a_client_gets_its_own_join_once_and_then_what_members_of_its_hub_get() {
-    let mut world = world("joins", 0);
+/// A hub with a member of its own protocol, which has got its list.
+fn world_with_eve(name: &'static str) -> (World, Conn) {
+    let mut world = world(name, 0);
     let conn = world.joins("/ws/red?name=eve");
     world.passes(200);
     world.texts_of(conn);
+    (world, conn)
+}
+
+#[test]
+fn a_client_gets_its_own_join_once_and_then_what_members_of_its_hub_get() {
+    let (mut world, conn) = world_with_eve("joins");
     let ((ann, one), (bob, other)) = (client(&mut world), client(&mut world));
     let all = subscribes(&mut world, ann, 2);
     assert_eq!(all[0], json!({"id": 2, "subscribe": {}}));
@@ -195,10 +201,7 @@ fn a_client_gets_each_of_many_changes_and_members_a_list() {
 
 #[test]
 fn questions_of_many_that_have_just_joined_are_answered_together() {
-    let mut world = world("many ask", 0);
-    let conn = world.joins("/ws/red?name=eve");
-    world.passes(200);
-    world.texts_of(conn);
+    let (mut world, conn) = world_with_eve("many ask");
     let clients: Vec<Conn> = (0..150).map(|_| client(&mut world).0).collect();
     let subscribe = json!({"id": 2, "subscribe": {"channel": "red", "join_leave": true}});
     let stats = json!({"id": 3, "presence_stats": {"channel": "red"}});
