@@ -86,7 +86,8 @@ fn handicaps_are_covered_and_found() {
     assert!(found_10 >= 8, "{found_10} of 10");
 }
 
-/// Returns the mean cost of the baseline in nanoseconds, in the state of the machine that the ratio is of.
+/// Returns the median cost of the baseline in nanoseconds, in the state of the machine that the ratio is of. The mean
+/// would be that of disturbed slices, too, which the ratio leaves out.
 fn cost_of_base(raced: &Raced) -> f64 {
     let (_, rounds) = raced.stored();
     let base = rounds.iter().filter(|round| round.contender == "base");
@@ -95,8 +96,7 @@ fn cost_of_base(raced: &Raced) -> f64 {
     let of_state = raced.cell("burdened").ratio_is_of_state;
     let of_state = of_state.map(|state| (state as usize, raced.summary.duels[0].states.len()));
     let (state, states) = of_state.unwrap_or((0, 1));
-    let group = &groups(costs, states)[state];
-    group.iter().sum::<f64>() / group.len() as f64
+    median(groups(costs, states).swap_remove(state))
 }
 
 /// Divides values into so many groups, in ascending order, so that each value is nearest to the mean of its group
