@@ -48,7 +48,7 @@ mod sockets;
 
 pub use counts::tally::Tally;
 pub use error::Error;
-pub use lane::{Compiled, Lane, Over, SliceCounts, SliceDue, SliceLatency, SliceOperation};
+pub use lane::{Compiled, Lane, Over, SliceCounts, SliceLatency, SliceOperation};
 pub use open_loop::open_tally::OpenTally;
 pub use plan::{Node, Plan, Split, Until, WarmUp};
 pub use processes::{

@@ -58,7 +58,7 @@ pub struct Plan {
     /// Each is sent when it is due, on the connection that has been free longest (with fewer than
     /// `pipeline` outstanding). If none is free, requests queue. A request that queues for longer than
     /// `timeout` is given up, and so is every request still queued 1 s (or `timeout`, if shorter) after
-    /// the window: see [`crate::OpenTally::unsent`]. Latency counts from the intended send. If the
+    /// the window: see [`crate::OpenTally::counts`]. Latency counts from the intended send. If the
     /// server announced the close of a connection, the next request that takes the connection reopens
     /// it, and its latency includes the connect. The warm-up has a separate schedule at the same rate.
     /// Only with [`Until::Elapsed`].

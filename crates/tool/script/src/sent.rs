@@ -1,22 +1,36 @@
 //! Serialisation of parts of workloads in messages to other processes.
 
-use crate::workload::file::FileText;
+use crate::workload::file::{FileText, Kept, WorkloadFile};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+use std::sync::Arc;
 
 /// A workload file as a text that needs no other file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct SentFile {
+struct SentFile {
     /// Its name if the text gives none.
-    pub name: String,
-    pub text: String,
+    name: String,
+    text: String,
 }
 
-impl SentFile {
-    /// Returns the file, for its protocol to read.
-    pub fn file(&self) -> FileText<'_> {
-        FileText::alone(&self.text, &self.name)
+/// A workload file, which is read again from its text. For `#[serde(with = "…")]`.
+pub(crate) mod file {
+    use super::*;
+
+    pub fn serialize<F: WorkloadFile, S: Serializer>(
+        file: &Arc<F>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let Kept { name, text, .. } = file.kept();
+        SentFile { name: name.clone(), text: text.clone() }.serialize(serializer)
+    }
+
+    pub fn deserialize<'de, F: WorkloadFile, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Arc<F>, D::Error> {
+        let SentFile { name, text } = SentFile::deserialize(deserializer)?;
+        F::read(FileText::alone(&text, &name)).map(Arc::new).map_err(D::Error::custom)
     }
 }
 

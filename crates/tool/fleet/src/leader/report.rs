@@ -100,23 +100,9 @@ mod tests {
 
     /// The counts of an open loop with this sum of squares.
     fn opened(squares: u128) -> Counted {
-        let histogram = Histogram::new(3).unwrap();
         let arrivals = ArrivalsSeen { squares, ..ArrivalsSeen::nothing(1, 1) };
-        let [wait, lag, service] = [(); 3].map(|()| histogram.clone());
-        let (due, unsent, late, timed_out, lost) = (0, 0, 0, 0, 0);
-        let refused = 0;
-        let open = OpenCounted {
-            due,
-            unsent,
-            late,
-            timed_out,
-            lost,
-            refused,
-            wait,
-            lag,
-            service,
-            arrivals,
-        };
+        let parts = [(); 3].map(|()| Histogram::new(3).unwrap());
+        let open = OpenCounted::nothing(parts, arrivals);
         Counted { open_loop: Some(open), ..counted() }
     }
 

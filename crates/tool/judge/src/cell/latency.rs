@@ -71,6 +71,7 @@ fn totals(rounds: &[&Round]) -> Option<OpenLoopFigures> {
         late: sum(|open| open.late),
         timed_out: sum(|open| open.timed_out),
         lost: sum(|open| open.lost),
+        refused: sum(|open| open.refused),
         wait_ns: Latency::default(),
         send_lag_ns: Latency::default(),
         service_ns: Latency::default(),

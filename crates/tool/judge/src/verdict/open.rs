@@ -120,6 +120,7 @@ impl AtRate<'_> {
             late: share(open.late),
             timed_out: share(open.timed_out),
             lost: share(open.lost),
+            refused: share(open.refused),
             wait_p50_ns: open.wait_ns.p50,
         })
     }

@@ -443,6 +443,22 @@ fn requests_that_were_lost_or_timed_out_count_like_unsent_ones() {
     }
 }
 
+/// The load may permit refusals.
+#[test]
+fn refused_requests_are_one_of_the_outcomes_and_of_the_fates() {
+    let waiting = |_: u64, p: Parts| Parts { wait: 400_000_000, service: 6_000_000, ..p };
+    let mut rounds = at_rate(AT_RATE, 6_000, waiting);
+    for r in &mut rounds {
+        let open = r.open_loop.as_mut().unwrap();
+        open.refused = std::mem::take(&mut open.unsent);
+    }
+    let cell = judged(&rounds);
+    says(&cell, Kind::Overloaded, &["7000 of 10000 requests per second", "30% were refused"]);
+    let open = cell.open_loop.unwrap();
+    let answered = 7 * 14_000;
+    assert_eq!(open.due, answered + open.unsent + open.timed_out + open.lost + open.refused);
+}
+
 #[test]
 fn a_load_without_cpu_is_the_limit_even_if_no_connection_is_free() {
     let waiting = |_: u64, p: Parts| Parts { wait: 400_000_000, service: 6_000_000, ..p };

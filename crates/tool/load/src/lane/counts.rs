@@ -31,13 +31,8 @@ pub struct SliceCounts {
     pub load_cpu_ns: u64,
     /// Of that: spent on polling with nothing to do.
     pub spun_ns: u64,
-    /// Time that the load threads were runnable without a CPU, in nanoseconds; `None` if the kernel does
-    /// not report it.
-    pub load_run_delay_ns: Option<u64>,
     /// Errors by kind.
     pub errors: Errors,
-    /// The outcomes of the requests that were due; `None` without a rate.
-    pub due: Option<SliceDue>,
     /// Why the lane cannot continue; `None` if it can.
     pub is_over: Option<Over>,
 }
@@ -62,21 +57,6 @@ pub struct SliceOperation {
     pub count: u64,
     /// Their latencies, from the send that caused them.
     pub latency: SliceLatency,
-}
-
-/// Requests of an open loop that were due in a slice. See [`OpenTally`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SliceDue {
-    /// All of them.
-    pub due: u64,
-    /// Not written.
-    pub unsent: u64,
-    /// Written late.
-    pub late: u64,
-    /// Without a reply within the timeout.
-    pub timed_out: u64,
-    /// Lost to another error.
-    pub lost: u64,
 }
 
 /// Why a lane cannot continue.
@@ -114,15 +94,7 @@ impl SliceCounts {
             ns: counted.window_ns,
             load_cpu_ns: counted.load_cpu_ns,
             spun_ns: counted.spun_ns,
-            load_run_delay_ns: counted.run_delay_ns,
             errors: counted.errors,
-            due: counted.open_loop.as_ref().map(|open| SliceDue {
-                due: open.due,
-                unsent: open.unsent,
-                late: open.late,
-                timed_out: open.timed_out,
-                lost: open.lost,
-            }),
             is_over: None,
         }
     }

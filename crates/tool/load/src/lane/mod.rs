@@ -13,7 +13,7 @@ mod counts;
 mod leader;
 
 pub use compiled::Compiled;
-pub use counts::{Over, SliceCounts, SliceDue, SliceLatency, SliceOperation};
+pub use counts::{Over, SliceCounts, SliceLatency, SliceOperation};
 
 use crate::{
     Error, Moment, Phase, Plan, SliceKind, Tally, Until, clock,

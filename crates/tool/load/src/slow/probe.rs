@@ -64,7 +64,8 @@ impl<D: Dialect> Probe<D> {
         if !self.has_asked(dialect) {
             let unsent = dialect.unsent(&self.cursor, &mut self.talk, now);
             let sent = socket::send_some(&self.socket, unsent);
-            self.cursor.wrote(sent.map_err(|error| format!("cannot send: {error}"))?);
+            let sent = sent.map_err(|error| format!("cannot send: {error}"))?;
+            dialect.wrote(&mut self.cursor, &mut self.talk, sent);
         }
         let mut buffer = [0; 16 * 1024];
         let received = socket::receive_some(&self.socket, &mut buffer);

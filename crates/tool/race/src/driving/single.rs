@@ -88,9 +88,45 @@ fn figures(open: &OpenTally) -> OpenLoopFigures {
         late: open.late,
         timed_out: open.timed_out,
         lost: open.lost,
+        refused: open.refused,
         wait_ns: Latency::of(&open.wait),
         send_lag_ns: Latency::of(&open.lag),
         service_ns: Latency::of(&open.service),
         misshapen: u32::from(!open.arrivals.kept),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hdrhistogram::Histogram;
+    use regatta_record::{ArrivalCheck, ArrivalsSeen, OpenCounted};
+
+    #[test]
+    fn the_outcomes_of_an_open_loop_add_up_to_the_requests_that_were_due() {
+        let mut times = Histogram::<u64>::new(3).unwrap();
+        times.record_n(1, 100).unwrap();
+        let counts = OpenCounted {
+            due: 115,
+            unsent: 1,
+            late: 50,
+            timed_out: 2,
+            lost: 4,
+            refused: 8,
+            ..OpenCounted::nothing(
+                [times.clone(), times.clone(), times],
+                ArrivalsSeen::nothing(1, 1),
+            )
+        };
+        let arrivals = ArrivalCheck {
+            gaps: 0,
+            rate_per_s: 0.0,
+            distance: 0.0,
+            lag1: 0.0,
+            unsteadiness: 0.0,
+            kept: true,
+        };
+        let open = figures(&OpenTally { counts, arrivals, spin_ns: 0 });
+        assert_eq!(open.due, 100 + open.unsent + open.timed_out + open.lost + open.refused);
     }
 }

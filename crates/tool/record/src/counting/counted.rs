@@ -148,10 +148,10 @@ pub struct OpenCounted {
     /// Due requests that were refused, as the load permits.
     #[serde(default, skip_serializing_if = "crate::is_zero")]
     pub refused: u64,
-    /// Nanoseconds from when a request was due until a connection was free.
+    /// Nanoseconds from when a request was due until a connection was free: caused by the server.
     #[serde(with = "hdr")]
     pub wait: Histogram<u64>,
-    /// Nanoseconds from then until the write.
+    /// Nanoseconds from then until the write: caused by the load generator.
     #[serde(with = "hdr")]
     pub lag: Histogram<u64>,
     /// Nanoseconds from the write to the reply.
@@ -408,7 +408,34 @@ impl Counted {
 }
 
 impl OpenCounted {
+    /// Creates empty counts with these histograms of wait, lag and service.
+    pub fn nothing(parts: [Histogram<u64>; 3], arrivals: ArrivalsSeen) -> OpenCounted {
+        let [wait, lag, service] = parts;
+        OpenCounted {
+            due: 0,
+            unsent: 0,
+            late: 0,
+            timed_out: 0,
+            lost: 0,
+            refused: 0,
+            wait,
+            lag,
+            service,
+            arrivals,
+        }
+    }
+
     fn add(&mut self, other: &OpenCounted) -> Result<(), Mismatch> {
+        self.add_outcomes(other)?;
+        self.arrivals.add(&other.arrivals)
+    }
+
+    /// Adds the counts of another stage, without its arrivals: those of stages with different rates have different
+    /// strides.
+    ///
+    /// # Errors
+    /// If histograms differ in range or precision.
+    pub fn add_outcomes(&mut self, other: &OpenCounted) -> Result<(), Mismatch> {
         self.due += other.due;
         self.unsent += other.unsent;
         self.late += other.late;
@@ -417,8 +444,7 @@ impl OpenCounted {
         self.refused += other.refused;
         hdr::add(&mut self.wait, &other.wait)?;
         hdr::add(&mut self.lag, &other.lag)?;
-        hdr::add(&mut self.service, &other.service)?;
-        self.arrivals.add(&other.arrivals)
+        hdr::add(&mut self.service, &other.service)
     }
 
     fn check_like(&self, other: &OpenCounted) -> Result<(), Mismatch> {

@@ -245,6 +245,9 @@ pub struct Fates {
     pub timed_out: f64,
     /// Lost to errors.
     pub lost: f64,
+    /// Refused, as the load permits. Absent: none.
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
+    pub refused: f64,
     /// Half of the sent requests had waited this long or longer for a connection, nanoseconds.
     pub wait_p50_ns: Option<u64>,
 }

@@ -322,7 +322,8 @@ pub struct Percentiles {
     pub p99_9: Option<Estimate>,
 }
 
-/// Figures of an open loop over all rounds (see [`crate::OpenLoop`]).
+/// Figures of an open loop over all rounds (see [`crate::OpenLoop`]). Requests that were due and are neither
+/// unsent, timed out, lost nor refused were answered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OpenLoopFigures {
     /// Requests whose intended send was inside a window.
@@ -335,6 +336,9 @@ pub struct OpenLoopFigures {
     pub timed_out: u64,
     /// Lost to another error, or because a run ended early.
     pub lost: u64,
+    /// Refused by a reply that is right, as the load permits. Absent: 0.
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
+    pub refused: u64,
     /// Intended send → a connection is free: the server's part.
     pub wait_ns: Latency,
     /// Free → written: the generator's part.

@@ -378,6 +378,17 @@ mod tests {
         assert_eq!(finding, CellFinding::new(Kind::NetworkBound, "a"));
     }
 
+    /// Earlier versions had no share of refused requests.
+    #[test]
+    fn the_fates_of_requests_in_a_file_of_an_earlier_version_are_read() {
+        let stored = r#"{"kind":"overloaded","because":"a","cause":"not-held","asked_per_s":10,
+            "answered_per_s":7.0,"arrivals":"poisson","lag":null,"unsent":0.3,"late":0.0,
+            "timed_out":0.0,"lost":0.0,"wait_p50_ns":null}"#;
+        let finding: CellFinding = serde_json::from_str(stored).unwrap();
+        let Cause::NotHeld { fates: Some(fates), .. } = finding.cause else { panic!("no fates") };
+        assert_eq!((fates.unsent, fates.refused), (0.3, 0.0));
+    }
+
     #[test]
     fn a_verdict_of_an_earlier_version_keeps_its_kinds_and_its_text() {
         let stored =

@@ -200,12 +200,13 @@ impl fmt::Display for Late {
 
 impl fmt::Display for Fates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Fates { unsent, late, timed_out, lost, wait_p50_ns } = *self;
+        let Fates { unsent, late, timed_out, lost, refused, wait_p50_ns } = *self;
         let fates = [
             (unsent, "were never sent, because no connection became free"),
             (late, "were sent late"),
             (timed_out, "got no reply in time"),
             (lost, "were lost to errors"),
+            (refused, "were refused"),
         ];
         let seen = fates.iter().filter(|(share, _)| *share > 0.0);
         let mut texts: Vec<String> =

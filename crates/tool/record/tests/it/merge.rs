@@ -42,17 +42,9 @@ fn samples() -> impl Strategy<Value = Vec<(Sample, usize)>> {
 
 fn nothing(open_loop: bool) -> Counted {
     let mut counted = Counted::nothing(histogram(), SLICE_NS, KINDS);
-    counted.open_loop = open_loop.then(|| OpenCounted {
-        due: 0,
-        unsent: 0,
-        late: 0,
-        timed_out: 0,
-        lost: 0,
-        refused: 0,
-        wait: histogram(),
-        lag: histogram(),
-        service: histogram(),
-        arrivals: ArrivalsSeen::nothing(7, 1_001),
+    counted.open_loop = open_loop.then(|| {
+        let parts = [histogram(), histogram(), histogram()];
+        OpenCounted::nothing(parts, ArrivalsSeen::nothing(7, 1_001))
     });
     counted
 }

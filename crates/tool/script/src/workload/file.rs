@@ -43,6 +43,18 @@ pub(crate) struct Kept {
     pub lists: Vec<Vec<Vec<u8>>>,
 }
 
+/// A workload file, as its protocol reads it.
+pub(crate) trait WorkloadFile: Sized {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// What is wrong with it, and how to correct it.
+    fn read(file: FileText<'_>) -> Result<Self, String>;
+
+    /// What is kept of it, besides its requests.
+    fn kept(&self) -> &Kept;
+}
+
 /// The key of a workload file that decides how the others are read.
 #[derive(Deserialize)]
 struct Head {

@@ -2,14 +2,12 @@
 //! `tls/session.rs` handles one connection, and `tls/explain.rs` describes failures.
 
 mod explain;
-mod pinned;
 mod session;
-mod unchecked;
+mod verifier;
 
 pub(crate) use explain::{explain, is_about_certificate};
 pub(crate) use session::{Fault, Session};
 
-use pinned::Pinned;
 use rustls::{
     ClientConfig, RootCertStore,
     client::{Resumption, WebPkiServerVerifier},
@@ -23,7 +21,7 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use unchecked::AcceptAny;
+use verifier::{Accepted, Verifier};
 
 /// The CA certificates (roots) that are trusted to sign the server's certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,19 +149,19 @@ fn config(roots: &Trusted, origin: &Path) -> Result<ClientConfig, TlsError> {
     let config = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .map_err(TlsError::Setup)?;
-    let believing = match roots {
-        Trusted::System => config.with_root_certificates(of_system()?),
-        Trusted::Pem(pem) => {
-            let pinned = of_pem(pem, provider).map_err(|because| refuse(origin, because))?;
-            let pinned = Arc::new(pinned);
-            config.dangerous().with_custom_certificate_verifier(pinned)
-        }
-        Trusted::Unchecked => {
-            let accept_any = Arc::new(AcceptAny::new(&provider));
-            config.dangerous().with_custom_certificate_verifier(accept_any)
+    let accepted = match roots {
+        Trusted::System => None,
+        Trusted::Pem(pem) => Some(of_pem(pem, &provider).map_err(|why| refuse(origin, why))?),
+        Trusted::Unchecked => Some(Accepted::Any),
+    };
+    let config = match accepted {
+        None => config.with_root_certificates(of_system()?),
+        Some(accepted) => {
+            let verifier = Arc::new(Verifier::new(accepted, &provider));
+            config.dangerous().with_custom_certificate_verifier(verifier)
         }
     };
-    let mut config = believing.with_no_client_auth();
+    let mut config = config.with_no_client_auth();
     config.resumption = Resumption::disabled();
     Ok(config)
 }
@@ -184,20 +182,20 @@ fn of_system() -> Result<RootCertStore, TlsError> {
 /// certificates.
 const MOST_BYTES: u64 = 4 << 20;
 
-fn of_pem(pem: &str, provider: Arc<CryptoProvider>) -> Result<Pinned, String> {
-    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
-    let certificates = certificates.map_err(|error| error.to_string())?;
-    if certificates.is_empty() {
+fn of_pem(pem: &str, provider: &Arc<CryptoProvider>) -> Result<Accepted, String> {
+    let pinned: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
+    let pinned = pinned.map_err(|error| error.to_string())?;
+    if pinned.is_empty() {
         return Err("it contains no certificate".into());
     }
     let mut store = RootCertStore::empty();
-    for certificate in &certificates {
+    for certificate in &pinned {
         store.add(certificate.clone()).map_err(|error| error.to_string())?;
     }
-    let vouched_for = WebPkiServerVerifier::builder_with_provider(Arc::new(store), provider)
+    let signed = WebPkiServerVerifier::builder_with_provider(Arc::new(store), provider.clone())
         .build()
         .map_err(|error| error.to_string())?;
-    Ok(Pinned::new(certificates, vouched_for))
+    Ok(Accepted::Trusted { pinned, signed })
 }
 
 /// Reads a file of certificates. It reads at most one byte more than permitted, so that an endless file

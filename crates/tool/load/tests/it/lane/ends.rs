@@ -3,9 +3,10 @@
 use super::{NEVER, SHORT, drive, end, open};
 use crate::common::{Server, answer_lines, at, bounded, double, plan};
 use regatta_load::{Arrivals, Compiled, Drive, Error, Lane, Over, Plan, SliceCounts, SliceKind};
+use regatta_script::Workload;
 use regatta_testkit::client::refusing;
 use std::{
-    io::Write,
+    io::{BufRead, BufReader, Write},
     net::{Shutdown, TcpListener, TcpStream},
     sync::{
         Arc, Mutex,
@@ -153,6 +154,34 @@ fn a_request_that_meets_the_close_of_an_idle_connection_is_sent_again() {
     });
     assert!(errors.any(|sum| sum == 3));
     lane.end().unwrap();
+}
+
+/// A part of a reply shows that the server did not close an idle connection.
+#[test]
+fn a_close_in_the_middle_of_the_first_reply_after_a_rest_is_an_error() {
+    let cuts = Arc::new(AtomicBool::new(false));
+    let server = Server::start({
+        let cuts = cuts.clone();
+        move |stream, _: &AtomicU64| {
+            for _ in BufReader::new(&stream).lines().map_while(Result::ok) {
+                let is_cut = cuts.swap(false, SeqCst);
+                let reply = if is_cut { "VALUE a 0 9\r\nb" } else { "END\r\n" };
+                if (&stream).write_all(reply.as_bytes()).is_err() || is_cut {
+                    let _ = stream.shutdown(Shutdown::Both);
+                    return;
+                }
+            }
+        }
+    });
+    let text = "protocol = 'memcached'\n[[request]]\nget = 'a'";
+    let workload = Workload::from_text(text, "any").unwrap();
+    let mut lane = open(&Plan { workload, ..plan(server.address) }).unwrap();
+    drive(&mut lane);
+    thread::sleep(Duration::from_millis(1_100));
+    cuts.store(true, SeqCst);
+    assert_eq!(lane.slice(SHORT, SliceKind::Counted, 1).errors.closed_early, 1);
+    let part = lane.end().unwrap().first_unfinished.clone().unwrap();
+    assert!(part.received.starts_with("part of a value"), "{part:?}");
 }
 
 #[test]

@@ -12,8 +12,7 @@ use crate::{
     exact::Exact,
     protocol::{Asks, Canned, CompileOptions, Destination, Sample, Speech},
     script::{Script, TooLarge},
-    sent::SentFile,
-    workload::file::FileText,
+    workload::file::{FileText, WorkloadFile},
 };
 use regatta_record::Heads;
 use serde::{Deserialize, Serialize};
@@ -45,35 +44,16 @@ pub enum HttpAsks {
         heads: Heads,
     },
     /// A workload file.
-    File(FileAsks),
+    File(#[serde(with = "crate::sent::file")] Arc<HttpFile>),
     /// The requests of a workload file; the reply is the request, byte for byte.
-    EchoOf(FileAsks),
-}
-
-/// The requests of a workload file.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(into = "SentFile", try_from = "SentFile")]
-pub struct FileAsks(Arc<HttpFile>);
-
-impl From<FileAsks> for SentFile {
-    fn from(FileAsks(file): FileAsks) -> Self {
-        SentFile { name: file.name().to_owned(), text: file.text().to_owned() }
-    }
-}
-
-impl TryFrom<SentFile> for FileAsks {
-    type Error = String;
-
-    fn try_from(sent: SentFile) -> Result<Self, String> {
-        Ok(FileAsks(Arc::new(HttpFile::read(sent.file())?)))
-    }
+    EchoOf(#[serde(with = "crate::sent::file")] Arc<HttpFile>),
 }
 
 impl HttpAsks {
     /// Whether it has conversations of several steps.
     pub(in crate::dialects) fn has_steps(&self) -> bool {
         match self {
-            HttpAsks::File(FileAsks(file)) | HttpAsks::EchoOf(FileAsks(file)) => file.has_steps(),
+            HttpAsks::File(file) | HttpAsks::EchoOf(file) => file.has_steps(),
             _ => false,
         }
     }
@@ -84,7 +64,7 @@ impl HttpAsks {
     }
 
     pub(super) fn read(file: FileText<'_>) -> Result<Self, String> {
-        Ok(HttpAsks::File(FileAsks(Arc::new(HttpFile::read(file)?))))
+        Ok(HttpAsks::File(Arc::new(HttpFile::read(file)?)))
     }
 }
 
@@ -102,7 +82,7 @@ impl Asks for HttpAsks {
             HttpAsks::Hello { .. } | HttpAsks::CannedHello { .. } => "hello",
             HttpAsks::Hash { .. } => "hash",
             HttpAsks::Requests(requests) => requests.name(),
-            HttpAsks::File(FileAsks(file)) | HttpAsks::EchoOf(FileAsks(file)) => file.name(),
+            HttpAsks::File(file) | HttpAsks::EchoOf(file) => &file.kept().name,
         }
     }
 
@@ -117,14 +97,14 @@ impl Asks for HttpAsks {
             HttpAsks::Hash { n, heads } => compile_hash(*n, *heads, order).map(Speech::Own),
             HttpAsks::Requests(requests) => requests.compile(order).map(Speech::Own),
             HttpAsks::CannedHello { heads } => exact(compose_canned(*heads, seed, place)),
-            HttpAsks::File(FileAsks(file)) => file.compile(order).map(Speech::Own),
-            HttpAsks::EchoOf(FileAsks(file)) => exact(file.compose_echo(seed, place)),
+            HttpAsks::File(file) => file.compile(order).map(Speech::Own),
+            HttpAsks::EchoOf(file) => exact(file.compose_echo(seed, place)),
         }
     }
 
     fn text(&self) -> Option<&str> {
         match self {
-            HttpAsks::File(FileAsks(file)) => Some(file.text()),
+            HttpAsks::File(file) => Some(&file.kept().text),
             _ => None,
         }
     }
@@ -157,7 +137,7 @@ impl Asks for HttpAsks {
         match *self {
             HttpAsks::Hello { .. } => Some(sample_hello(place)),
             HttpAsks::Hash { .. } => Some(sample_hash(place)),
-            HttpAsks::File(FileAsks(ref file)) => file.sample(place),
+            HttpAsks::File(ref file) => file.sample(place),
             _ => None,
         }
     }

@@ -9,8 +9,7 @@ use crate::{
     exact::Exact,
     protocol::{Asks, CompileOptions, Speech},
     script::{Script, TooLarge},
-    sent::SentFile,
-    workload::file::FileText,
+    workload::file::{FileText, WorkloadFile},
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -26,33 +25,14 @@ pub enum LineAsks {
     /// First name → `last name?`, last name → `hello FIRST LAST`, alternating.
     Dialogue,
     /// A workload file.
-    File(FileAsks),
+    File(#[serde(with = "crate::sent::file")] Arc<LineFile>),
     /// The requests of a workload file; the reply is the request.
-    EchoOf(FileAsks),
-}
-
-/// The requests of a workload file.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(into = "SentFile", try_from = "SentFile")]
-pub struct FileAsks(Arc<LineFile>);
-
-impl From<FileAsks> for SentFile {
-    fn from(FileAsks(file): FileAsks) -> Self {
-        SentFile { name: file.kept.name.clone(), text: file.kept.text.clone() }
-    }
-}
-
-impl TryFrom<SentFile> for FileAsks {
-    type Error = String;
-
-    fn try_from(sent: SentFile) -> Result<Self, String> {
-        Ok(FileAsks(Arc::new(LineFile::read(sent.file())?)))
-    }
+    EchoOf(#[serde(with = "crate::sent::file")] Arc<LineFile>),
 }
 
 impl LineAsks {
     pub(super) fn read(file: FileText<'_>) -> Result<Self, String> {
-        Ok(LineAsks::File(FileAsks(Arc::new(LineFile::read(file)?))))
+        Ok(LineAsks::File(Arc::new(LineFile::read(file)?)))
     }
 }
 
@@ -64,7 +44,7 @@ impl Asks for LineAsks {
             LineAsks::Double => "double",
             LineAsks::Echo => "echo",
             LineAsks::Dialogue => "dialogue",
-            LineAsks::File(FileAsks(file)) | LineAsks::EchoOf(FileAsks(file)) => &file.kept.name,
+            LineAsks::File(file) | LineAsks::EchoOf(file) => &file.kept.name,
         }
     }
 
@@ -77,20 +57,20 @@ impl Asks for LineAsks {
             LineAsks::Double => exact(integers(order.seed, Reply::Double)),
             LineAsks::Echo => exact(integers(order.seed, Reply::Same)),
             LineAsks::Dialogue => exact(dialogue(order.seed)),
-            LineAsks::File(FileAsks(file)) => match file.compose(order.seed, false) {
+            LineAsks::File(file) => match file.compose(order.seed, false) {
                 (script, None) => exact(script),
                 (mut script, Some(patterns)) => {
                     script.close(order.pipeline)?;
                     Ok(Speech::Own(Lines::new(script, patterns)))
                 }
             },
-            LineAsks::EchoOf(FileAsks(file)) => exact(file.compose(order.seed, true).0),
+            LineAsks::EchoOf(file) => exact(file.compose(order.seed, true).0),
         }
     }
 
     fn text(&self) -> Option<&str> {
         match self {
-            LineAsks::File(FileAsks(file)) => Some(&file.kept.text),
+            LineAsks::File(file) => Some(&file.kept.text),
             _ => None,
         }
     }

@@ -18,7 +18,7 @@ impl LineFile {
     /// Returns seeded exchanges in whole conversations, at most [`EXCHANGES`]; see [`converse`]. Also
     /// returns the patterns of the replies if not all replies are known to the byte. If `echoed`, the
     /// reply to each request is the request. Not closed.
-    pub fn compose(&self, seed: u64, echoed: bool) -> (Script, Option<Patterns>) {
+    pub(super) fn compose(&self, seed: u64, echoed: bool) -> (Script, Option<Patterns>) {
         let mut drawer = Drawer::new(StdRng::seed_from_u64(seed), &self.kept.lists);
         // If every reply is known to the byte, checking is one comparison of memory.
         let mut patterns = (!echoed && !self.conversations.iter().all(is_exact))

@@ -2,7 +2,7 @@
 
 use crate::workload::{
     conversation::{Captures, Conversation, Raw},
-    file::{FileText, Kept, conversations},
+    file::{FileText, Kept, WorkloadFile, conversations},
     files::FileContent,
     lists::NamedLists,
     regex::regex,
@@ -21,11 +21,11 @@ const MAX_LONGEST_REPLY: usize = 1 << 20;
 
 /// A file with `protocol = "line"`.
 #[derive(Debug)]
-pub(super) struct LineFile {
-    pub kept: Kept,
-    pub conversations: Vec<Conversation<Step>>,
-    pub regexes: Vec<(String, Regex)>,
-    pub longest_reply: usize,
+pub struct LineFile {
+    pub(super) kept: Kept,
+    pub(super) conversations: Vec<Conversation<Step>>,
+    pub(super) regexes: Vec<(String, Regex)>,
+    pub(super) longest_reply: usize,
 }
 
 /// The file as written.
@@ -44,9 +44,8 @@ struct RawFile {
     files: BTreeMap<String, FileContent>,
 }
 
-impl LineFile {
-    /// Reads a file.
-    pub fn read(file: FileText<'_>) -> Result<LineFile, String> {
+impl WorkloadFile for LineFile {
+    fn read(file: FileText<'_>) -> Result<LineFile, String> {
         let raw: RawFile = file.parse()?;
         let longest_reply = longest_reply(raw.longest_reply)?;
         if !raw.files.is_empty() {
@@ -62,6 +61,10 @@ impl LineFile {
         let Reader { lists, regexes, .. } = reader;
         let kept = file.keep(raw.name, lists)?;
         Ok(LineFile { kept, conversations, regexes, longest_reply })
+    }
+
+    fn kept(&self) -> &Kept {
+        &self.kept
     }
 }
 

@@ -5,8 +5,7 @@ use crate::{
     exact::Exact,
     protocol::{Asks, CompileOptions, Speech},
     script::TooLarge,
-    sent::SentFile,
-    workload::file::FileText,
+    workload::file::{FileText, WorkloadFile},
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -18,31 +17,12 @@ pub enum MemcachedAsks {
     /// Stores an item and reads it back on the same connection.
     Cache,
     /// A workload file.
-    File(FileAsks),
-}
-
-/// The requests of a workload file.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(into = "SentFile", try_from = "SentFile")]
-pub struct FileAsks(Arc<CacheFile>);
-
-impl From<FileAsks> for SentFile {
-    fn from(FileAsks(file): FileAsks) -> Self {
-        SentFile { name: file.kept.name.clone(), text: file.kept.text.clone() }
-    }
-}
-
-impl TryFrom<SentFile> for FileAsks {
-    type Error = String;
-
-    fn try_from(sent: SentFile) -> Result<Self, String> {
-        Ok(FileAsks(Arc::new(CacheFile::read(sent.file())?)))
-    }
+    File(#[serde(with = "crate::sent::file")] Arc<CacheFile>),
 }
 
 impl MemcachedAsks {
     pub(super) fn read(file: FileText<'_>) -> Result<Self, String> {
-        Ok(MemcachedAsks::File(FileAsks(Arc::new(CacheFile::read(file)?))))
+        Ok(MemcachedAsks::File(Arc::new(CacheFile::read(file)?)))
     }
 }
 
@@ -52,14 +32,14 @@ impl Asks for MemcachedAsks {
     fn name(&self) -> &str {
         match self {
             MemcachedAsks::Cache => "cache",
-            MemcachedAsks::File(FileAsks(file)) => &file.kept.name,
+            MemcachedAsks::File(file) => &file.kept.name,
         }
     }
 
     fn compile(&self, order: &CompileOptions<'_>) -> Result<Speech<Memcached>, TooLarge> {
         let Exchanges { mut script, expectations } = match self {
             MemcachedAsks::Cache => built_in::cache(order.seed),
-            MemcachedAsks::File(FileAsks(file)) => file.compose(order.seed),
+            MemcachedAsks::File(file) => file.compose(order.seed),
         };
         script.close(order.pipeline)?;
         Ok(match expectations {
@@ -71,7 +51,7 @@ impl Asks for MemcachedAsks {
     fn text(&self) -> Option<&str> {
         match self {
             MemcachedAsks::Cache => None,
-            MemcachedAsks::File(FileAsks(file)) => Some(&file.kept.text),
+            MemcachedAsks::File(file) => Some(&file.kept.text),
         }
     }
 }

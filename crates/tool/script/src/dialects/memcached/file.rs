@@ -8,7 +8,7 @@ use crate::{
         compose::{converse, lengths},
         conversation::{Captures, Conversation, Raw},
         draw::{Drawer, Value},
-        file::{FileText, Kept, conversations},
+        file::{FileText, Kept, WorkloadFile, conversations},
         lists::NamedLists,
         template::{Scope, Side, Template},
     },
@@ -26,8 +26,8 @@ const EXCHANGES: usize = 1 << 16;
 
 /// A file with `protocol = "memcached"`.
 #[derive(Debug)]
-pub(super) struct CacheFile {
-    pub kept: Kept,
+pub struct CacheFile {
+    pub(super) kept: Kept,
     conversations: Vec<Conversation<Step>>,
 }
 
@@ -98,9 +98,8 @@ impl Raw for RawStep {
     }
 }
 
-impl CacheFile {
-    /// Reads a file.
-    pub fn read(file: FileText<'_>) -> Result<CacheFile, String> {
+impl WorkloadFile for CacheFile {
+    fn read(file: FileText<'_>) -> Result<CacheFile, String> {
         let raw: RawFile = file.parse()?;
         let mut lists = file.lists(raw.lines, BTreeMap::new());
         let example = "set = \"key:{n=int:1..1000}\" and value = \"{alnum:100}\"";
@@ -112,8 +111,14 @@ impl CacheFile {
         Ok(CacheFile { kept: file.keep(raw.name, lists)?, conversations })
     }
 
+    fn kept(&self) -> &Kept {
+        &self.kept
+    }
+}
+
+impl CacheFile {
     /// Returns seeded exchanges in whole conversations. Not closed.
-    pub fn compose(&self, seed: u64) -> Exchanges {
+    pub(super) fn compose(&self, seed: u64) -> Exchanges {
         let mut drawer = Drawer::new(StdRng::seed_from_u64(seed), &self.kept.lists);
         let (mut script, mut expectations) =
             (Script::new(lengths(&self.conversations)), Vec::new());

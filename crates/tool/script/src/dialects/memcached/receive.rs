@@ -2,6 +2,7 @@
 
 use super::{reply::Reply, step::Expectation};
 use crate::{
+    cursor::Cursor,
     dialect::{At, Dialect, Heard},
     script::Script,
     text::{line, printable, unsolicited},
@@ -58,19 +59,23 @@ impl Memcached {
 
     #[cold]
     fn explain(&self, exchange: u32, part: &Part, rest: &[u8], replies: u32) -> Box<Exchange> {
-        let text = self.script.reply(exchange);
-        let (expected, before) = match self.due(exchange) {
-            Expectation::Exact => (printable(text), &text[..part.right]),
-            Expectation::Either => {
-                (format!("a value of {} or none", printable(text)), part.reply.partial_line())
-            }
+        let before = match self.due(exchange) {
+            Expectation::Exact => &self.script.reply(exchange)[..part.right],
+            Expectation::Either => part.reply.partial_line(),
         };
-        Box::new(Exchange {
-            sent: printable(self.script.request(exchange)),
-            expected,
-            received: printable(&[before, line(rest)].concat()),
-            reply_index: replies.into(),
-        })
+        let received = printable(&[before, line(rest)].concat());
+        Box::new(Exchange { reply_index: replies.into(), ..self.exchange(exchange, received) })
+    }
+
+    /// An exchange in words, with what was received in place of its reply.
+    fn exchange(&self, exchange: u32, received: String) -> Exchange {
+        let reply = printable(self.script.reply(exchange));
+        let expected = match self.due(exchange) {
+            Expectation::Exact => reply,
+            Expectation::Either => format!("a value of {reply} or none"),
+        };
+        let sent = printable(self.script.request(exchange));
+        Exchange { sent, expected, received, reply_index: 0 }
     }
 }
 
@@ -117,6 +122,16 @@ impl Dialect for Memcached {
             cursor.answer(complete, &self.script);
         }
         Ok(complete)
+    }
+
+    fn unfinished(&self, cursor: &Cursor, part: &Part) -> Option<Exchange> {
+        let at = cursor.answered();
+        let received = match self.due(at) {
+            Expectation::Exact if part.right == 0 => None,
+            Expectation::Exact => Some(printable(&self.script.reply(at)[..part.right])),
+            Expectation::Either => part.reply.received(),
+        };
+        received.map(|received| self.exchange(at, received))
     }
 }
 

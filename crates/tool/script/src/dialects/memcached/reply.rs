@@ -1,5 +1,7 @@
 //! Incremental parser of replies to `get`: a value of the requested key, or none.
 
+use crate::text::printable;
+
 /// Maximum number of bytes of a line: a key has at most 250, and numbers follow it.
 const LONGEST_LINE: usize = 512;
 
@@ -22,6 +24,16 @@ impl Reply {
     /// Returns the partial line received before, for messages.
     pub fn partial_line(&self) -> &[u8] {
         &self.line
+    }
+
+    /// Returns what was received of an incomplete reply, for messages; `None` if nothing was. The bytes of a
+    /// value are not kept.
+    pub fn received(&self) -> Option<String> {
+        match (self.has_value, self.left) {
+            (true, 0) => Some("a value, without the END after it".into()),
+            (true, left) => Some(format!("part of a value; bytes missing, with its CR LF: {left}")),
+            (false, _) => (!self.line.is_empty()).then(|| printable(&self.line)),
+        }
     }
 
     /// Consumes the reply's bytes from the front of `input`. Returns whether the reply is complete; if

@@ -4,8 +4,7 @@ use super::{built_in, file::MixFile, reply::receive::Redis};
 use crate::{
     protocol::{Asks, CompileOptions, Speech},
     script::TooLarge,
-    sent::SentFile,
-    workload::file::FileText,
+    workload::file::{FileText, WorkloadFile},
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -25,26 +24,7 @@ enum What {
     /// A mix of all commands.
     Shard,
     /// A workload file.
-    File(FileAsks),
-}
-
-/// The commands of a workload file.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(into = "SentFile", try_from = "SentFile")]
-struct FileAsks(Arc<MixFile>);
-
-impl From<FileAsks> for SentFile {
-    fn from(FileAsks(file): FileAsks) -> Self {
-        SentFile { name: file.kept.name.clone(), text: file.kept.text.clone() }
-    }
-}
-
-impl TryFrom<SentFile> for FileAsks {
-    type Error = String;
-
-    fn try_from(sent: SentFile) -> Result<Self, String> {
-        Ok(FileAsks(Arc::new(MixFile::read(sent.file())?)))
-    }
+    File(#[serde(with = "crate::sent::file")] Arc<MixFile>),
 }
 
 impl RedisAsks {
@@ -54,7 +34,7 @@ impl RedisAsks {
     }
 
     pub(super) fn read(file: FileText<'_>) -> Result<Self, String> {
-        let file = FileAsks(Arc::new(MixFile::read(file)?));
+        let file = Arc::new(MixFile::read(file)?);
         Ok(RedisAsks { what: What::File(file), shares_keys: false })
     }
 
@@ -71,7 +51,7 @@ impl Asks for RedisAsks {
     fn name(&self) -> &str {
         match &self.what {
             What::Shard => "shard",
-            What::File(FileAsks(file)) => &file.kept.name,
+            What::File(file) => &file.kept.name,
         }
     }
 
@@ -82,7 +62,7 @@ impl Asks for RedisAsks {
     fn compile(&self, order: &CompileOptions<'_>) -> Result<Speech<Redis>, TooLarge> {
         let dialect = match &self.what {
             What::Shard => self.compiled(&built_in::shard(), order),
-            What::File(FileAsks(file)) => self.compiled(file, order),
+            What::File(file) => self.compiled(file, order),
         };
         dialect.map(Speech::Own)
     }
@@ -90,7 +70,7 @@ impl Asks for RedisAsks {
     fn text(&self) -> Option<&str> {
         match &self.what {
             What::Shard => None,
-            What::File(FileAsks(file)) => Some(&file.kept.text),
+            What::File(file) => Some(&file.kept.text),
         }
     }
 

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::workload::{
     conversation::{Captures, Conversation, Raw},
-    file::{FileText, Kept, conversations},
+    file::{FileText, Kept, WorkloadFile, conversations},
     lists::NamedLists,
     template::{Scope, Side, Template},
 };
@@ -113,9 +113,8 @@ impl RawStep {
     }
 }
 
-impl MixFile {
-    /// Reads a file.
-    pub fn read(file: FileText<'_>) -> Result<MixFile, String> {
+impl WorkloadFile for MixFile {
+    fn read(file: FileText<'_>) -> Result<MixFile, String> {
         let raw: RawFile = file.parse()?;
         let keys = within("keys", raw.keys.unwrap_or(KEYS), 1..=MOST_KEYS)?;
         let value_bytes = raw.value_bytes.unwrap_or(VALUE);
@@ -147,6 +146,10 @@ impl MixFile {
         })?;
         let mix = Mix { keys, value_bytes, distribution, conversations };
         Ok(MixFile { kept: file.keep(raw.name, lists)?, mix })
+    }
+
+    fn kept(&self) -> &Kept {
+        &self.kept
     }
 }
 

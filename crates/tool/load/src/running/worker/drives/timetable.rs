@@ -17,8 +17,7 @@ use crate::{
     run_delay::RunDelay,
     running::orders::Slice,
 };
-use hdrhistogram::Histogram;
-use regatta_record::{Arrivals, Counted, Errors, Stage};
+use regatta_record::{Arrivals, Counted, Stage};
 use std::num::NonZeroU32;
 
 /// The stages of a window, one after the other.
@@ -43,18 +42,7 @@ struct OneStage {
     begins: Nanos,
     count: OpenCount,
     /// What only a stage among several counts.
-    inside: Option<Box<Inside>>,
-}
-
-/// Counts of one stage among several.
-struct Inside {
-    requests: u64,
-    histogram: Histogram<u64>,
-    window_ns: Nanos,
-    load_cpu_ns: Nanos,
-    spun_ns: Nanos,
-    run_delay_ns: Option<u64>,
-    turns: Option<u64>,
+    inside: Option<Box<Counted>>,
 }
 
 struct Marks {
@@ -78,7 +66,7 @@ impl Timetable {
                 length: stage.ns,
                 begins: Nanos::MAX,
                 count: OpenCount::new(Seen::new(arrivals, stage.rate.get(), part.threads)),
-                inside: several.then(Box::default),
+                inside: several.then(|| nothing(stage.ns)),
             }
         };
         Timetable {
@@ -221,7 +209,7 @@ impl Timetable {
                 Some(inside) => {
                     // The first one is there even if there was no window.
                     if inside.window_ns > 0 || count.stages.is_empty() {
-                        count.stages.push(inside.counted(stage.count, stage.length));
+                        count.stages.push(of_stage(*inside, stage.count));
                     }
                 }
             }
@@ -237,37 +225,19 @@ impl Marks {
     }
 }
 
-impl Default for Inside {
-    fn default() -> Self {
-        Inside {
-            requests: 0,
-            histogram: new_histogram(),
-            window_ns: 0,
-            load_cpu_ns: 0,
-            spun_ns: 0,
-            run_delay_ns: None,
-            turns: None,
-        }
-    }
+/// The counts of one stage among several, of this length. Run delay and turns are not known before its end.
+fn nothing(length: Nanos) -> Box<Counted> {
+    let counted = Counted::nothing(new_histogram(), length, &[]);
+    Box::new(Counted { run_delay_ns: None, turns: None, ..counted })
 }
 
-impl Inside {
-    fn counted(self, count: OpenCount, length: Nanos) -> Counted {
-        let errors = Errors { timeout: count.timed_out, ..Errors::default() };
-        Counted {
-            requests: self.requests,
-            slices: vec![self.requests],
-            errors,
-            replies: self.histogram.len(),
-            window_ns: self.window_ns,
-            load_cpu_ns: self.load_cpu_ns,
-            spun_ns: self.spun_ns,
-            run_delay_ns: self.run_delay_ns,
-            turns: self.turns,
-            open_loop: Some(count.counted()),
-            ..Counted::nothing(self.histogram, length, &[])
-        }
-    }
+/// Adds the outcomes of the requests that were due in a stage to its other counts.
+fn of_stage(mut inside: Counted, count: OpenCount) -> Counted {
+    inside.slices = vec![inside.requests];
+    inside.errors.timeout = count.timed_out;
+    inside.replies = inside.histogram.len();
+    inside.open_loop = Some(count.counted());
+    inside
 }
 
 #[cfg(test)]

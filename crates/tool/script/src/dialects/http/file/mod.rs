@@ -21,7 +21,7 @@ use crate::{
         compose::{converse, lengths},
         conversation::Conversation,
         draw::{Drawer, Value},
-        file::{FileText, Kept, conversations},
+        file::{FileText, Kept, WorkloadFile, conversations},
     },
 };
 use rand::{SeedableRng, rngs::StdRng};
@@ -31,7 +31,7 @@ use step::Step;
 
 /// A workload file over HTTP.
 #[derive(Debug)]
-pub(super) struct HttpFile {
+pub struct HttpFile {
     kept: Kept,
     conversations: Vec<Conversation<Step>>,
     /// The expected reply of each step.
@@ -45,9 +45,8 @@ const DRAWN: usize = 1 << 16;
 /// accurately.
 const UNDRAWN: usize = 1 << 14;
 
-impl HttpFile {
-    /// Reads a file.
-    pub fn read(file: FileText<'_>) -> Result<HttpFile, String> {
+impl WorkloadFile for HttpFile {
+    fn read(file: FileText<'_>) -> Result<HttpFile, String> {
         let raw: RawFile = file.parse()?;
         if raw.longest_reply.is_some() {
             return Err(
@@ -63,19 +62,15 @@ impl HttpFile {
         Ok(HttpFile { kept: file.keep(raw.name, lists)?, conversations, kinds })
     }
 
+    fn kept(&self) -> &Kept {
+        &self.kept
+    }
+}
+
+impl HttpFile {
     /// Whether it has conversations of several steps.
     pub fn has_steps(&self) -> bool {
         self.conversations.iter().any(|conversation| conversation.steps.len() > 1)
-    }
-
-    /// Its name.
-    pub fn name(&self) -> &str {
-        &self.kept.name
-    }
-
-    /// A text of the file that needs no other file.
-    pub fn text(&self) -> &str {
-        &self.kept.text
     }
 
     /// Compiles its exchanges and expected replies.

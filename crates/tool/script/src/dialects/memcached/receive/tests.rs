@@ -116,6 +116,40 @@ fn reports_a_wrong_reply_with_the_expected_one() {
 }
 
 #[test]
+fn shows_the_received_part_of_an_incomplete_reply() {
+    let cache = cache();
+    let value = "VALUE k 0 3\r\n";
+    for (start, came, received) in [
+        (0, "".into(), None),
+        (0, "STO".into(), Some("STO")),
+        // Complete, and the next one has not begun.
+        (0, "STORED\r\n".into(), None),
+        (0, "STORED\r\nVALU".into(), Some("VALU")),
+        (1, value.into(), Some("part of a value; bytes missing, with its CR LF: 5")),
+        (1, format!("{value}\r\n0\r"), Some("part of a value; bytes missing, with its CR LF: 1")),
+        (1, format!("{value}\r\n0\r\n"), Some("a value, without the END after it")),
+        (1, format!("{value}\r\n0\r\nEND\r"), Some("a value, without the END after it")),
+        (1, format!("{value}\r\n0\r\nEND\r\n"), None),
+        (3, "EN".into(), Some("EN")),
+        (4, "VALUE k 0 0\r\n".into(), Some("VALUE k 0 0\\r\\n")),
+    ] {
+        for pieces in [1, 2, 100] {
+            let (mut cursor, mut talk) = (Cursor::new(&cache.script, start), cache.talk(0));
+            cursor.ask(2);
+            cursor.wrote(cursor.unsent(&cache.script).len());
+            for piece in came.as_bytes().chunks(pieces) {
+                let at = At { cursor: &mut cursor, talk: &mut talk, desk: &mut () };
+                cache.receive(at, piece, 0, &mut ()).unwrap();
+            }
+            let part = cache.unfinished(&cursor, &talk);
+            assert_eq!(part.as_ref().map(|part| part.received.as_str()), received, "{came:?}");
+            let sent = format!("get {}\\r\\n", cursor.answered());
+            assert!(part.is_none_or(|part| part.sent == sent && part.reply_index == 0));
+        }
+    }
+}
+
+#[test]
 fn does_not_allocate_per_reply() {
     let cache = cache();
     let (mut cursor, mut talk) = (Cursor::new(&cache.script, 0), cache.talk(0));
