@@ -61,7 +61,6 @@ pub struct Setting {
     pub connections: usize,
     pub drain: Duration,
     pub grace: Duration,
-    pub greets: bool,
 }
 
 impl Default for Setting {
@@ -71,7 +70,6 @@ impl Default for Setting {
             connections: usize::MAX,
             drain: Duration::ZERO,
             grace: DEADLINE,
-            greets: false,
         }
     }
 }
@@ -97,7 +95,7 @@ pub struct Server {
 impl Server {
     pub fn start(model: Model, setting: Setting) -> Server {
         let stop = Stop::new().unwrap();
-        let chat = Chat { greets: setting.greets, ..Chat::default() };
+        let chat = Chat::default();
         let (to, address) = channel();
         let (done, over) = channel();
         {
@@ -134,6 +132,11 @@ impl Server {
     /// Returns the number of pushes that all sessions have received.
     pub fn heard(&self) -> usize {
         self.chat.counts.heard.load(SeqCst)
+    }
+
+    /// Returns the number of members that were closed because they did not read.
+    pub fn slow(&self) -> usize {
+        self.chat.slow()
     }
 
     /// Starts to stop the server.
