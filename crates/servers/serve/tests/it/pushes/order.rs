@@ -1,10 +1,6 @@
 //! Every message reaches all other members exactly once, in the order of its sender.
 
-use crate::{
-    client::Client,
-    models::on_pushing_models,
-    pushes::server::{Server, Setting},
-};
+use crate::{client::Client, models::on_pushing_models, pushes::server::Server, server::Setting};
 use regatta_serve::Model;
 use std::{fmt::Write, thread};
 

@@ -4,10 +4,8 @@
 use crate::{
     DEADLINE,
     client::Client,
-    pushes::{
-        chat::checksum,
-        server::{Server, Setting},
-    },
+    pushes::{chat::checksum, server::Server},
+    server::Setting,
 };
 use regatta_serve::Model;
 use std::{
