@@ -246,12 +246,6 @@ impl<E: Engine> Effects<E> {
         self.look(conn).map(Link::output_state).unwrap_or_default()
     }
 
-    /// Whether a connection is a slow consumer: the kernel accepts no more output, and more than
-    /// `limit` bytes are pending.
-    pub(crate) fn is_behind(&self, conn: Conn, limit: usize) -> bool {
-        self.look(conn).is_some_and(|link| link.is_behind(limit))
-    }
-
     /// Notes that output was appended because of another connection's event. If it is much, the
     /// driver writes it before it reports the next event.
     pub(crate) fn pushed(&mut self, conn: Conn) {

@@ -196,12 +196,6 @@ impl<S: Session<Job = Never>> Session for TlsSession<S> {
     type Job = Never;
     type Push = S::Push;
     type Local = S::Local;
-    const BACKLOG: usize = S::BACKLOG;
-    const SENDS_CLOSE_REASON: bool = S::SENDS_CLOSE_REASON;
-
-    fn on_open(&mut self, context: &mut Context<'_, Self>) -> Flow {
-        self.call(context, |inner, context| inner.on_open(context))
-    }
 
     fn on_bytes(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> Flow {
         if self.records.follow(bytes) {

@@ -58,7 +58,7 @@ impl Progress {
 }
 
 /// When a peer was last active: when it sent something, or acknowledged output. For loops that
-/// serve one connection and write to it at any time.
+/// serve one connection.
 #[derive(Debug)]
 pub struct Activity {
     heard: Instant,

@@ -1,5 +1,5 @@
 //! Letters between the engines of a server's cores, and their encoding for cores that are
-//! processes.
+//! processes. Those have no uplink, so the letters about one have no encoding.
 //!
 //! An encoded letter is the length of its body (u32), then the body: its kind (one byte), the
 //! fields of that kind, and the bytes of the push, if any. A room is the length of its name (u32),
@@ -74,12 +74,6 @@ pub struct MalformedLetter(usize);
 const PUSH: u8 = 0;
 const COUNTED: u8 = 1;
 const QUEUED: u8 = 2;
-const ALL: u8 = 3;
-const REMOTE: u8 = 4;
-const SENT: u8 = 5;
-/// The outcomes in a letter, by their index.
-const OUTCOMES: [RemoteOutcome; 3] =
-    [RemoteOutcome::Sent, RemoteOutcome::NotSent, RemoteOutcome::Unknown];
 /// Bytes of the length field before a body.
 const LENGTH: usize = 4;
 
@@ -106,6 +100,9 @@ impl<P: Push> Posted for Letter<P> {
 
 impl<P: Wire> Letter<P> {
     /// Appends the encoded letter.
+    ///
+    /// # Panics
+    /// Panics if only servers with an [`Uplink`](crate::Uplink) post this letter: their cores share memory.
     pub fn write(&self, out: &mut Vec<u8>) {
         let begin = out.len();
         out.extend_from_slice(&[0; LENGTH]);
@@ -115,9 +112,8 @@ impl<P: Wire> Letter<P> {
                 write_room(room, out);
                 push.write(out);
             }
-            Letter::Counted { room, push, from, count }
-            | Letter::Remote { room, push, from, count } => {
-                out.push(if matches!(self, Letter::Remote { .. }) { REMOTE } else { COUNTED });
+            Letter::Counted { room, push, from, count } => {
+                out.push(COUNTED);
                 out.extend_from_slice(&from.to_le_bytes());
                 out.extend_from_slice(&count.to_le_bytes());
                 write_room(room, out);
@@ -129,16 +125,8 @@ impl<P: Wire> Letter<P> {
                 out.extend_from_slice(&count.to_le_bytes());
                 out.extend_from_slice(&members.to_le_bytes());
             }
-            Letter::All(push) => {
-                out.push(ALL);
-                push.write(out);
-            }
-            Letter::Sent { to, count, outcome } => {
-                out.push(SENT);
-                out.extend_from_slice(&to.to_le_bytes());
-                out.extend_from_slice(&count.to_le_bytes());
-                let outcome = on_the_wire(*outcome);
-                out.extend(OUTCOMES.iter().position(|one| *one == outcome).map(|at| at as u8));
+            Letter::All(_) | Letter::Remote { .. } | Letter::Sent { .. } => {
+                unreachable!("a server whose cores are processes has no uplink")
             }
         }
         let body = u32::try_from(out.len() - begin - LENGTH).expect("a letter is below 4 GiB");
@@ -160,27 +148,8 @@ impl<P: Wire> Letter<P> {
                 let (to, count, members) = (body.u32()?, body.u64()?, body.u32()?);
                 body.0.is_empty().then_some(Letter::Queued { to, count, members })
             }
-            ALL => Some(Letter::All(P::read(body.0)?)),
-            REMOTE => {
-                let (from, count, room) = (body.u32()?, body.u64()?, body.room()?);
-                Some(Letter::Remote { room, push: P::read(body.0)?, from, count })
-            }
-            SENT => {
-                let (to, count, outcome) = (body.u32()?, body.u64()?, body.byte()?);
-                let outcome = *OUTCOMES.get(usize::from(outcome))?;
-                body.0.is_empty().then_some(Letter::Sent { to, count, outcome })
-            }
             _ => None,
         }
-    }
-}
-
-/// Servers whose cores are processes have no uplink, so details of an outcome do not cross.
-fn on_the_wire(outcome: RemoteOutcome) -> RemoteOutcome {
-    match outcome {
-        RemoteOutcome::Kept { .. } => RemoteOutcome::Sent,
-        RemoteOutcome::Refused(_) => RemoteOutcome::NotSent,
-        other => other,
     }
 }
 
@@ -349,7 +318,7 @@ mod tests {
     fn invalid_letters_are_errors() {
         for (what, bytes) in [
             ("an empty body", &b"\0\0\0\0"[..]),
-            ("an unknown kind", b"\x01\0\0\0\x06"),
+            ("an unknown kind", b"\x01\0\0\0\x03"),
             ("an answer that is too short", b"\x02\0\0\0\x02\x01"),
             (
                 "an answer with trailing bytes",
@@ -384,11 +353,6 @@ mod tests {
                 .prop_map(|(room, push, from, count)| Letter::Counted { room, push, from, count }),
             (any::<u32>(), any::<u64>(), any::<u32>())
                 .prop_map(|(to, count, members)| Letter::Queued { to, count, members }),
-            text().prop_map(Letter::All),
-            (room(), text(), any::<u32>(), any::<u64>())
-                .prop_map(|(room, push, from, count)| Letter::Remote { room, push, from, count }),
-            (any::<u32>(), any::<u64>(), prop::sample::select(&OUTCOMES[..]))
-                .prop_map(|(to, count, outcome)| Letter::Sent { to, count, outcome }),
         ]
     }
 

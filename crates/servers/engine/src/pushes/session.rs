@@ -18,21 +18,6 @@ pub trait Session: Sized + 'static {
     /// on it. A model creates one per thread or one per connection.
     type Local: Default;
 
-    /// Maximum bytes of pending output when something is pushed to a session whose client does not
-    /// read. Beyond it, the session is a slow consumer and is closed.
-    const BACKLOG: usize = 1 << 20;
-
-    /// Whether a slow consumer gets a last message ([`Session::on_overrun`]) before it is closed,
-    /// on a model that queues pushes outside of the session. If not, its connection is closed at
-    /// once, and its pending output is discarded.
-    const SENDS_CLOSE_REASON: bool = false;
-
-    /// Called when the connection is open. Bytes appended to the output are sent before the replies
-    /// to any input.
-    fn on_open(&mut self, _context: &mut Context<'_, Self>) -> Flow {
-        Flow::Continue
-    }
-
     /// Called when bytes have arrived. The session takes all of them, and may change them in place.
     fn on_bytes(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> Flow;
 
@@ -53,7 +38,8 @@ pub trait Session: Sized + 'static {
 
     /// Called when another session has posted `push` to the room of this session. Appends the
     /// client's message to `out`, which may still contain unwritten output, or keeps it until
-    /// [`Session::on_drained`].
+    /// [`Session::on_drained`]. It must bound both for a client that does not read, e.g. by a
+    /// [`Backlog`](crate::Backlog).
     fn on_push(&mut self, _now: Now, _push: &Self::Push, _out: &mut Vec<u8>) -> PushOutcome {
         PushOutcome::Missed
     }
@@ -73,7 +59,7 @@ pub trait Session: Sized + 'static {
 
     /// Called when the pushes queued for this session exceed [`SessionFactory::bounds`] with
     /// [`Policy::Close`], on a model that queues pushes outside of the session. Appends its last
-    /// message to `out`. Called only if [`Session::SENDS_CLOSE_REASON`].
+    /// message to `out`. Then it is closed.
     fn on_overrun(&mut self, _out: &mut Vec<u8>) {}
 
     /// Called when a [`Post::Counted`] of this session has reached the members of its room on every
@@ -245,11 +231,11 @@ pub trait SessionFactory {
     }
 
     /// How much may be queued for a session that joins this room, on a model that queues pushes outside of
-    /// the session. By default, the number of 64-byte pushes that fills [`Session::BACKLOG`].
+    /// the session. By default 16,384 pushes.
     fn bounds(&self, _room: &RoomName) -> Bounds {
         Bounds {
             bytes: usize::MAX,
-            pushes: (Self::Session::BACKLOG / 64).max(1),
+            pushes: 16_384,
             policy: Policy::Close,
             counts: Arc::default(),
             memory: Arc::default(),

@@ -8,7 +8,12 @@ mod memory;
 mod models;
 #[allow(dead_code, reason = "the other tests use more of it")]
 mod pushes;
-mod ticks;
+#[allow(dead_code, reason = "the other tests use more of it")]
+#[path = "../it/server.rs"]
+mod server;
+
+/// Whether each of these tests runs alone on the machine.
+const IS_ALONE: bool = true;
 
 /// Maximum time to wait for anything in these tests.
 const DEADLINE: std::time::Duration = std::time::Duration::from_secs(60);

@@ -4,5 +4,7 @@
 pub mod chat;
 #[path = "../it/pushes/server.rs"]
 pub mod server;
+#[path = "../it/pushes/ticks.rs"]
+mod ticks;
 #[path = "../it/pushes/unread.rs"]
 pub mod unread;

@@ -1,6 +1,6 @@
 //! Async style: the sequential loop with `.await`.
 
-use super::idle_timeout::{Silence, check_interval};
+use super::idle_timeout::{check_interval, next_check};
 use crate::{Codec, Flow, Halt, Job, Limits, Locals, Now, Service, answer};
 use regatta_engine::Progress;
 use std::{future::Future, io, time::Instant};
@@ -134,7 +134,7 @@ pub(crate) async fn read<T: Stream>(
     inside: Option<Instant>,
     limits: Limits,
 ) -> io::Result<usize> {
-    let mut silence = Silence::default();
+    let mut silence = None;
     let now = stream.now().instant;
     let mut due = match inside {
         None => now + check_interval(limits),
@@ -144,8 +144,8 @@ pub(crate) async fn read<T: Stream>(
         match stream.read(into, due).await {
             Err(error) if error.kind() == io::ErrorKind::TimedOut && inside.is_none() => {
                 let now = stream.now().instant;
-                match silence.check(now, 0, stream.unacknowledged(), limits) {
-                    Some(more) => due = now + more,
+                match next_check(&mut silence, now, stream.unacknowledged(), limits) {
+                    Some(check) => due = check,
                     None => return Err(error),
                 }
             }

@@ -102,7 +102,7 @@ struct Member<S: Session> {
 
 impl<S: Session<Job = Never>> Member<S> {
     fn new(session: S, limits: Limits, now: Now) -> Self {
-        let mut member = Member {
+        Member {
             session,
             local: S::Local::default(),
             out: Vec::new(),
@@ -116,9 +116,7 @@ impl<S: Session<Job = Never>> Member<S> {
             looks: false,
             has_left: false,
             leaves_since: None,
-        };
-        member.call(now, |session, context| session.on_open(context));
-        member
+        }
     }
 
     fn call(&mut self, now: Now, what: impl FnOnce(&mut S, &mut Context<'_, S>) -> Flow) {
@@ -217,13 +215,12 @@ impl<S: Session<Job = Never>> Member<S> {
     }
 
     /// Splits into the output, and a check to be made while it cannot be written. The check fails if the member
-    /// must have taken it by now, or has no last words and has fallen too far behind.
+    /// must have taken it by now.
     fn output<R: PushEndpoint<S::Push>>(
         &mut self,
     ) -> (&mut Vec<u8>, impl FnMut(&R, Instant) -> io::Result<()>) {
         let Member { session, out, leaves_since, .. } = self;
         let check = move |room: &R, now: Instant| {
-            check::<S>(room)?;
             if room.is_overrun() || session.must_leave() {
                 leaves_since.get_or_insert(now);
             }
@@ -333,16 +330,8 @@ impl<S: Session<Job = Never>> Member<S> {
     }
 }
 
-/// Fails if a member without last words has fallen too far behind.
-fn check<S: Session>(room: &impl PushEndpoint<S::Push>) -> io::Result<()> {
-    match !S::SENDS_CLOSE_REASON && room.is_overrun() {
-        true => Err(io::Error::other("the client is too slow to read what is pushed to it")),
-        false => Ok(()),
-    }
-}
-
-/// Serves one member until its connection closes, blocking. Returns an error if the stream fails, a
-/// timeout passes, or a member without last words is too slow.
+/// Serves one member until its connection closes, blocking. Returns an error if the stream fails or a
+/// timeout passes.
 pub fn serve_blocking<S, T>(session: S, stream: &mut T, limits: Limits) -> io::Result<()>
 where
     S: Session<Job = Never>,
@@ -366,7 +355,6 @@ where
         let (out, check_stuck) = member.output();
         let at_once = sequential::send_while(stream, out, last, limits, check_stuck)?;
         member.wrote(bytes);
-        check::<S>(stream)?;
         if member.is_overrun(stream) {
             continue;
         }
@@ -386,8 +374,8 @@ where
     }
 }
 
-/// Serves one member until its connection closes, as a future. Returns an error if the stream fails,
-/// a timeout passes, or a member without last words is too slow.
+/// Serves one member until its connection closes, as a future. Returns an error if the stream fails
+/// or a timeout passes.
 pub async fn serve<S, T>(session: S, mut stream: T, limits: Limits) -> io::Result<()>
 where
     S: Session<Job = Never, Push: Send, Local: Send> + Send,
@@ -411,7 +399,6 @@ where
         let (out, check_stuck) = member.output();
         let at_once = asynchronous::send_while(stream, out, last, limits, check_stuck).await?;
         member.wrote(member.out.len());
-        check::<S>(stream)?;
         if member.is_overrun(stream) {
             continue;
         }

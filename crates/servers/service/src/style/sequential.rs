@@ -1,8 +1,8 @@
 //! Sequential style: read, call, write, repeat. For processes, threads and green threads.
 
-use super::idle_timeout::{Silence, check_interval};
+use super::idle_timeout::{check_interval, next_check};
 use crate::{Codec, Flow, Halt, Job, Limits, Locals, Now, Service, answer};
-use regatta_engine::Progress;
+use regatta_engine::{Activity, Progress};
 use std::{
     cell::RefCell,
     io,
@@ -267,7 +267,8 @@ pub(crate) struct IdleTimer {
     limits: Limits,
     /// When the current incomplete request started.
     inside: Option<Instant>,
-    silence: Silence,
+    /// Of a client that is silent, from its first check on.
+    silence: Option<Activity>,
     /// Whether the client was silent, or inside a request, for too long.
     has_timed_out: bool,
 }
@@ -275,7 +276,7 @@ pub(crate) struct IdleTimer {
 impl IdleTimer {
     pub(crate) fn new<T: Stream>(stream: &mut T, limits: Limits) -> io::Result<Self> {
         stream.set_read_timeout(read_timeout(limits))?;
-        Ok(IdleTimer { limits, inside: None, silence: Silence::default(), has_timed_out: false })
+        Ok(IdleTimer { limits, inside: None, silence: None, has_timed_out: false })
     }
 
     /// Waits. Between requests, a client that acknowledges what was sent is not silent.
@@ -289,15 +290,15 @@ impl IdleTimer {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if is_timeout(&error) => {
                     let (now, owed) = (stream.now().instant, stream.unacknowledged());
-                    let more = match self.inside {
-                        None => self.silence.check(now, 0, owed, self.limits),
+                    let due = match self.inside {
+                        None => next_check(&mut self.silence, now, owed, self.limits),
                         Some(_) => None,
                     };
-                    self.has_timed_out = more.is_none();
-                    stream.set_read_timeout(more.ok_or(io::ErrorKind::TimedOut)?)?;
+                    self.has_timed_out = due.is_none();
+                    stream.set_read_timeout(due.ok_or(io::ErrorKind::TimedOut)? - now)?;
                 }
                 result => {
-                    if self.silence.ends() {
+                    if self.silence.take().is_some() {
                         stream.set_read_timeout(read_timeout(self.limits))?;
                     }
                     return result;

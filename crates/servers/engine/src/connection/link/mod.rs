@@ -404,11 +404,6 @@ impl Link {
         self.stuck.is_none() && self.pending() >= OUTPUT_FULL
     }
 
-    /// Whether the kernel accepts no more output, and more than `limit` bytes are pending.
-    pub(crate) fn is_behind(&self, limit: usize) -> bool {
-        self.stuck.is_some() && self.pending() > limit
-    }
-
     /// When input was last read; before that, when the connection was created.
     pub(crate) fn last_read(&self) -> Instant {
         self.read

@@ -180,14 +180,9 @@ impl<F: SessionFactory, U: Uplink<<F::Session as Session>::Push>> Sessions<F, U>
                 continue;
             }
             let Some(Some(session)) = self.sessions.get_mut(conn.index()) else { continue };
-            let behind = effects.is_behind(conn, F::Session::BACKLOG);
             session.on_output(effects.output(conn));
             // A closing connection receives nothing more.
             let Some(out) = effects.out(conn) else { continue };
-            if behind {
-                effects.abort(conn);
-                continue;
-            }
             let heard = session.on_room_push(now, room, push, out);
             let flow = if heard == PushOutcome::Close { Flow::Close } else { Flow::Continue };
             follow(conn, flow, session, effects);
@@ -246,7 +241,8 @@ impl<F: SessionFactory, U: Uplink<<F::Session as Session>::Push>> Engine for Ses
             self.sessions.resize_with(place + 1, || None);
         }
         self.sessions[place] = Some(self.start.session(effects.now()));
-        self.call(conn, effects, |session, context| session.on_open(context));
+        // A deadline of the session may have begun, e.g. of a handshake.
+        self.call(conn, effects, |_, _| Flow::Continue);
     }
 
     #[inline]
@@ -360,13 +356,21 @@ impl<F: SessionFactory, U: Uplink<<F::Session as Session>::Push>> Engine for Ses
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Core, Limits, Next};
-    use crate::{Never, Now};
+    use crate::{Core, Limits, Never, Next, Now, OutputState};
     use std::time::Duration;
 
-    /// Posts if its input starts with `p`; otherwise echoes it.
+    /// Joins if its input starts with `j`, and posts if it starts with `p`; otherwise echoes it.
     #[derive(Default)]
-    struct Loud;
+    struct Loud {
+        /// Its output that the kernel has not accepted, at the last call.
+        pending: usize,
+        is_cut: bool,
+        /// When its first request begins.
+        inside: Option<Instant>,
+    }
+
+    /// Bytes of pending output beyond which a push cuts it.
+    const UNREAD: usize = 100;
 
     #[derive(Clone)]
     struct Said;
@@ -377,18 +381,12 @@ mod tests {
         type Job = Never;
         type Push = Said;
         type Local = ();
-        const BACKLOG: usize = 3;
-
-        fn on_open(&mut self, context: &mut Context<'_, Self>) -> Flow {
-            context.post(Post::Join(RoomName::LOBBY));
-            Flow::Continue
-        }
 
         fn on_bytes(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> Flow {
-            if bytes[0] == b'p' {
-                context.post(Post::Others(Said));
-            } else {
-                context.out.extend_from_slice(bytes);
+            match bytes[0] {
+                b'j' => context.post(Post::Join(RoomName::LOBBY)),
+                b'p' => context.post(Post::Others(Said)),
+                _ => context.out.extend_from_slice(bytes),
             }
             Flow::Continue
         }
@@ -401,42 +399,80 @@ mod tests {
             Flow::Close
         }
 
+        fn on_output(&mut self, output: OutputState) {
+            self.pending = output.pending;
+        }
+
         fn on_push(&mut self, _: Now, _: &Said, out: &mut Vec<u8>) -> PushOutcome {
+            if self.pending > UNREAD {
+                self.is_cut = true;
+                return PushOutcome::Close;
+            }
             out.push(b'!');
             PushOutcome::Queued
         }
+
+        fn is_cut(&self) -> bool {
+            self.is_cut
+        }
+
+        fn inside(&self) -> Option<Instant> {
+            self.inside
+        }
     }
 
-    struct Louds;
+    /// Creates sessions, whose first request begins at once if this is true.
+    struct Louds(bool);
 
     impl SessionFactory for Louds {
         type Session = Loud;
 
-        fn session(&self, _: Now) -> Loud {
-            Loud
+        fn session(&self, now: Now) -> Loud {
+            Loud { inside: self.0.then_some(now.instant), ..Loud::default() }
         }
     }
 
-    fn core() -> Core<Sessions<Louds>> {
+    fn core_of(start: Louds) -> Core<Sessions<Louds>> {
         let now = Now { instant: Instant::now(), unix_s: 0 };
-        Core::new(Sessions::new(Louds), Limits::default(), now)
+        Core::new(Sessions::new(start), Limits::default(), now)
+    }
+
+    fn core() -> Core<Sessions<Louds>> {
+        core_of(Louds(false))
+    }
+
+    fn member(core: &mut Core<Sessions<Louds>>) -> Conn {
+        let conn = core.accept();
+        core.received(conn, &mut b"j".to_vec());
+        conn
     }
 
     #[test]
-    fn a_push_aborts_a_member_beyond_its_backlog() {
+    fn a_new_session_has_its_deadline_before_it_has_received_anything() {
+        for (inside, limit) in [(false, Limits::default().idle), (true, Limits::default().request)]
+        {
+            let mut core = core_of(Louds(inside));
+            let conn = core.accept();
+            core.settle(conn);
+            assert_eq!(core.due(), Some(core.now().instant + limit), "inside a request: {inside}");
+        }
+    }
+
+    #[test]
+    fn a_member_that_cuts_itself_at_a_push_is_aborted_and_the_others_are_unaffected() {
         let mut core = core();
-        let (slow, loud) = (core.accept(), core.accept());
-        core.received(slow, &mut b"abc".to_vec());
+        let [slow, other, loud] = [(); 3].map(|()| member(&mut core));
+        core.received(slow, &mut [b'x'; UNREAD]);
         core.received(loud, &mut b"p".to_vec());
-        assert_eq!(core.output(slow), b"abc!");
-        core.received(loud, &mut b"p".to_vec());
-        assert_eq!(core.output(slow), b"abc!!", "the kernel has not refused anything yet");
-        core.wrote(slow, 2);
-        core.received(loud, &mut b"p".to_vec());
-        assert_eq!(core.output(slow), b"c!!!", "exactly the backlog was still allowed");
+        core.wrote(slow, 60);
+        for _ in 0..60 {
+            core.received(loud, &mut b"p".to_vec());
+        }
+        assert_eq!(core.output(slow).len(), UNREAD + 1, "only what is not written is pending");
         core.received(loud, &mut b"p".to_vec());
         assert_eq!(core.next(slow, &()), Next::Close);
-        assert_eq!(core.next(loud, &()), Next::Wait, "the others are unaffected");
+        assert_eq!(core.next(loud, &()), Next::Wait);
+        assert_eq!(core.output(other), [b'!'; 62]);
     }
 
     #[test]
@@ -472,7 +508,7 @@ mod tests {
     #[test]
     fn a_slice_grows_with_the_pushes_and_serves_the_oldest_changes_first() {
         let mut core = core();
-        let conns: Vec<Conn> = (0..101).map(|_| core.accept()).collect();
+        let conns: Vec<Conn> = (0..101).map(|_| member(&mut core)).collect();
         core.slice();
         assert_eq!((core.slice(), core.has_changed()), (64, false));
         assert!(!core.has_letters());
@@ -520,7 +556,7 @@ mod tests {
     #[test]
     fn a_push_does_not_change_the_last_replies_of_a_closing_member() {
         let mut core = core();
-        let (closing, loud) = (core.accept(), core.accept());
+        let [closing, loud] = [(); 2].map(|()| member(&mut core));
         core.received(closing, &mut b"many replies".to_vec());
         core.ended(closing);
         core.received(loud, &mut b"p".to_vec());

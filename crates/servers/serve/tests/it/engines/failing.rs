@@ -1,13 +1,14 @@
 //! A core that fails during a drain: the others do not serve their clients until the end of it.
 
 use crate::{
+    DEADLINE,
     client::Client,
-    engines::server::{Server, Setting},
     models::tests_of,
-    pushes::server::wait_until,
+    server::{Server, Setting},
 };
 use regatta_engine::{Conn, Effects, Engine, Flow, Never};
 use regatta_serve::Model;
+use regatta_testkit::deadline::until_within;
 use std::{
     sync::{
         Arc,
@@ -51,13 +52,13 @@ fn a_core_that_fails_during_a_drain_ends_it(model: Model) {
     let setting = Setting { cores: 2, drain, ..Setting::default() };
     let (cores, draining) = (AtomicUsize::new(0), Arc::new(AtomicUsize::new(0)));
     let counts = Arc::clone(&draining);
-    let server = Server::start(model, setting, move || Failing {
+    let server = Server::of_engines(model, &setting, move || Failing {
         core: cores.fetch_add(1, SeqCst),
         draining: Arc::clone(&counts),
     });
     // The kernel chooses the core of each client.
     let mut of_cores: [Option<Client>; 2] = [None, None];
-    wait_until("both cores have a client", || {
+    until_within(DEADLINE, "both cores have a client", || {
         let mut client = server.client();
         client.send("who\n");
         let core: usize = client.line().parse().expect("a number");
@@ -66,7 +67,7 @@ fn a_core_that_fails_during_a_drain_ends_it(model: Model) {
     });
     let [Some(mut fails), Some(mut other)] = of_cores else { unreachable!("both have one") };
     server.stop();
-    wait_until("both cores drain", || draining.load(SeqCst) == 2);
+    until_within(DEADLINE, "both cores drain", || draining.load(SeqCst) == 2);
     other.send("who\n");
     other.line();
     fails.send("fail\n");

@@ -7,6 +7,5 @@ mod failing;
 #[path = "../../../../engine/tests/it/relay/engine.rs"]
 mod relay;
 mod relayed;
-mod server;
 mod turns;
 mod upstream;

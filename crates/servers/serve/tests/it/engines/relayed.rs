@@ -4,13 +4,13 @@ mod stops;
 
 use crate::{
     DEADLINE,
-    client::Client,
+    client::{Client, that_run},
     engines::{
         relay::{CLIENT_MOST, DOWN, LOST, Relay, Seen, UPSTREAM_FULL},
-        server::{self, Server, Setting, models},
         upstream::{Closed, Upstream},
     },
     models::on_engine_models,
+    server::{self, Server, Setting},
 };
 use regatta_engine::Limits;
 use regatta_serve::{Model, Stop, serve_engine};
@@ -37,6 +37,10 @@ on_engine_models!(
     an_upstream_that_does_not_answer_is_closed_after_the_idle_timeout,
 );
 
+/// The models that run engines.
+const ENGINES: [Model; 5] =
+    [Model::Select, Model::Poll, Model::Epoll, Model::Percore, Model::Uring];
+
 /// A running relay.
 struct Running {
     server: Server,
@@ -58,7 +62,8 @@ fn start(model: Model, upstream: SocketAddr) -> Running {
 fn start_with(model: Model, upstream: SocketAddr, setting: Setting) -> Running {
     let seen = Arc::<Seen>::default();
     let by = Arc::clone(&seen);
-    let server = Server::start(model, setting, move || Relay::seen_by(upstream, Arc::clone(&by)));
+    let relay = move || Relay::seen_by(upstream, Arc::clone(&by));
+    let server = Server::of_engines(model, &setting, relay);
     Running { server, seen }
 }
 
@@ -66,7 +71,7 @@ fn start_with(model: Model, upstream: SocketAddr, setting: Setting) -> Running {
 fn start_patient(model: Model, upstream: SocketAddr, setting: Setting) -> Running {
     let seen = Arc::<Seen>::default();
     let by = Arc::clone(&seen);
-    let server = Server::start(model, setting, move || {
+    let server = Server::of_engines(model, &setting, move || {
         Relay::seen_by(upstream, Arc::clone(&by)).patient(Duration::from_secs(3600))
     });
     Running { server, seen }
@@ -196,7 +201,7 @@ fn a_connect_that_fails_at_once_is_reported_in_the_same_turn(model: Model) {
 #[test]
 fn an_unanswered_connect_times_out_and_is_abandoned() {
     thread::scope(|scope| {
-        for model in models() {
+        for model in that_run(ENGINES) {
             scope.spawn(move || {
                 let (upstream, _queued) = unanswering();
                 let server = start_patient(model, upstream.addr, Setting::default());
@@ -428,8 +433,7 @@ fn an_upstream_that_does_not_answer_is_closed_after_the_idle_timeout(model: Mode
 fn models_that_run_no_engines_explain_why() {
     let no_upstream = "127.0.0.1:1".parse().unwrap();
     for model in Model::ALL {
-        let runs = [Model::Select, Model::Poll, Model::Epoll, Model::Percore, Model::Uring];
-        if runs.contains(&model) {
+        if ENGINES.contains(&model) {
             continue;
         }
         let host = server::host(&Setting::default(), Stop::new().unwrap());

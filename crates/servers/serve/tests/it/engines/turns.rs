@@ -2,12 +2,13 @@
 //! and endless requests do not keep a turn from ending.
 
 use crate::{
-    engines::server::{Server, Setting},
+    DEADLINE,
     models::{on_engine_models, tests_of},
-    pushes::server::wait_until,
+    server::{Server, Setting},
 };
 use regatta_engine::{Conn, Effects, Engine, Never};
 use regatta_serve::Model;
+use regatta_testkit::deadline::until_within;
 use std::{
     io::Write,
     sync::{
@@ -53,7 +54,7 @@ impl Engine for Storm {
 }
 
 fn connects_that_fail_at_once_do_not_delay_clients_or_a_stop(model: Model) {
-    let server = Server::start(model, Setting::default(), || Storm);
+    let server = Server::of_engines(model, &Setting::default(), || Storm);
     let mut client = server.client();
     for _ in 0..100 {
         client.send("x\n");
@@ -114,10 +115,10 @@ fn a_client_that_floods_gets_its_share_of_a_turn_only(model: Model) {
     let seen = Arc::<Seen>::default();
     let by = Arc::clone(&seen);
     let engine = move || Slow { seen: Arc::clone(&by), ..Slow::default() };
-    let server = Server::start(model, Setting::default(), engine);
+    let server = Server::of_engines(model, &Setting::default(), engine);
     let mut client = server.client();
     client.stream.write_all(&vec![b'x'; ALL]).unwrap();
-    wait_until("it receives everything", || seen.bytes.load(Relaxed) == ALL);
+    until_within(DEADLINE, "it receives everything", || seen.bytes.load(Relaxed) == ALL);
     let (turns, long) = (seen.turns.load(Relaxed), seen.long.load(Relaxed));
     assert!(turns > 20 && long < turns / 5, "{long} of {turns} turns are long");
 }
@@ -163,11 +164,11 @@ fn a_letter_posted_at_the_end_of_a_turn_is_sent_in_that_turn(model: Model) {
     let by = Arc::clone(&heard);
     let setting = Setting { cores: 2, ..Setting::default() };
     let server =
-        Server::start(model, setting, move || Poster { heard: Arc::clone(&by), due: None });
+        Server::of_engines(model, &setting, move || Poster { heard: Arc::clone(&by), due: None });
     let mut client = server.client();
     client.send("x");
     client.expect_gone();
-    wait_until("the other core receives it", || heard.load(Relaxed) > 0);
+    until_within(DEADLINE, "the other core receives it", || heard.load(Relaxed) > 0);
 }
 
 // Models that serve on several cores.

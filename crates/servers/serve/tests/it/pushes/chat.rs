@@ -10,14 +10,18 @@
 //! | `every MS` | `tick` every MS milliseconds | |
 //! | `remind MS` | `tick` MS milliseconds after each push | |
 //! | `linger MS` | after the end of its input: `tick` after MS milliseconds, then the end | |
+//! | `farewell TEXT` | | after the end of its input: `heard TEXT` |
 //! | `upgrade` | `upgraded`; it leaves, and frames follow | |
 //! | `end` | `bye`, then the end | |
 //!
 //! A frame is a length (u32), a mask (4 bytes) and the payload XORed with the mask. The reply is
 //! the length and the checksum of the payload. Numbers are big-endian. A payload is never buffered.
+//!
+//! A member that does not read what others say is sent `slow`, and its connection is closed.
 
 use regatta_engine::{
-    Context, Flow, Never, Now, Post, Push, PushOutcome, RoomName, Session, SessionFactory, Wire,
+    Bounds, Context, Flow, Never, Now, OutputState, Policy, PolicyCounts, Post, Push, PushOutcome,
+    RoomName, Session, SessionFactory, Wire,
 };
 use std::{
     sync::{
@@ -29,13 +33,25 @@ use std::{
 
 /// Maximum length of a line in bytes.
 const LINE: usize = 64 * 1024;
+/// Maximum bytes of pending output when something is said to a member, where its session gets all pushes.
+const UNREAD: usize = 256 * 1024;
+/// Maximum number of pushes queued for a member outside of its session.
+const QUEUED: usize = 4096;
+/// How long the connection of a slow member lasts, so that it can read its last line.
+const LAST: Duration = Duration::from_secs(1);
 
 /// Creates the sessions, and counts them.
 #[derive(Clone, Default)]
 pub struct Chat {
-    /// Its sessions join and say `came` when they open, and say `went` when their input ends.
-    pub greets: bool,
     pub counts: Arc<Counts>,
+    queues: Arc<PolicyCounts>,
+}
+
+impl Chat {
+    /// Returns the number of members that were closed because they did not read.
+    pub fn slow(&self) -> usize {
+        self.counts.slow.load(SeqCst) + self.queues.closed() as usize
+    }
 }
 
 /// Counters of all sessions of a server.
@@ -44,6 +60,8 @@ pub struct Counts {
     pub sessions: AtomicUsize,
     /// Pushes that sessions have received.
     pub heard: AtomicUsize,
+    /// Sessions with too much pending output.
+    slow: AtomicUsize,
 }
 
 #[derive(Clone)]
@@ -79,8 +97,12 @@ pub struct Talker {
     alarm: Option<Instant>,
     remind: Option<Duration>,
     linger: Option<Duration>,
+    farewell: Option<Arc<[u8]>>,
     ended: bool,
     frames: Option<Frame>,
+    /// Its output that the kernel has not accepted, at the last call, in bytes.
+    pending: usize,
+    cut_at: Option<Instant>,
 }
 
 /// The frame that is being received.
@@ -105,9 +127,17 @@ impl SessionFactory for Chat {
             alarm: None,
             remind: None,
             linger: None,
+            farewell: None,
             ended: false,
             frames: None,
+            pending: 0,
+            cut_at: None,
         }
+    }
+
+    fn bounds(&self, _: &RoomName) -> Bounds {
+        let (policy, counts, memory) = (Policy::Close, Arc::clone(&self.queues), Arc::default());
+        Bounds { bytes: usize::MAX, pushes: QUEUED, policy, counts, memory }
     }
 }
 
@@ -121,15 +151,6 @@ impl Session for Talker {
     type Job = Never;
     type Push = Said;
     type Local = ();
-    const BACKLOG: usize = 256 * 1024;
-
-    fn on_open(&mut self, context: &mut Context<'_, Self>) -> Flow {
-        if self.chat.greets {
-            context.post(Post::Join(RoomName::LOBBY));
-            context.post(Post::Others(Said::Text(b"came"[..].into())));
-        }
-        Flow::Continue
-    }
 
     fn on_bytes(&mut self, context: &mut Context<'_, Self>, mut bytes: &mut [u8]) -> Flow {
         assert!(bytes.len() <= 16 * 1024, "nobody else is served meanwhile: {}", bytes.len());
@@ -158,8 +179,8 @@ impl Session for Talker {
     fn on_end(&mut self, context: &mut Context<'_, Self>) -> Flow {
         assert!(!self.ended, "the end of the input is reported once");
         self.ended = true;
-        if self.chat.greets {
-            context.post(Post::Others(Said::Text(b"went"[..].into())));
+        if let Some(text) = self.farewell.take() {
+            context.post(Post::Others(Said::Text(text)));
         }
         match self.linger {
             Some(after) => {
@@ -170,7 +191,17 @@ impl Session for Talker {
         }
     }
 
+    fn on_output(&mut self, output: OutputState) {
+        self.pending = output.pending;
+    }
+
     fn on_push(&mut self, now: Now, push: &Said, out: &mut Vec<u8>) -> PushOutcome {
+        if self.pending > UNREAD {
+            self.chat.counts.slow.fetch_add(1, SeqCst);
+            self.on_overrun(out);
+            self.cut_at = Some(now.instant + LAST);
+            return PushOutcome::Close;
+        }
         self.chat.counts.heard.fetch_add(1, SeqCst);
         if let Some(after) = self.remind {
             self.alarm = Some(now.instant + after);
@@ -185,6 +216,14 @@ impl Session for Talker {
                 PushOutcome::Close
             }
         }
+    }
+
+    fn on_overrun(&mut self, out: &mut Vec<u8>) {
+        reply(out, b"slow", b"");
+    }
+
+    fn cut_at(&self) -> Option<Instant> {
+        self.cut_at
     }
 
     fn on_alarm(&mut self, context: &mut Context<'_, Self>) -> Flow {
@@ -237,6 +276,7 @@ impl Talker {
             }
             b"remind" => self.remind = Some(ms()),
             b"linger" => self.linger = Some(ms()),
+            b"farewell" => self.farewell = Some(text.into()),
             b"upgrade" => {
                 context.post(Post::Leave);
                 reply(context.out, b"upgraded", b"");

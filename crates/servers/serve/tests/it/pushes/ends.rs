@@ -1,11 +1,10 @@
 //! Members that leave: by closing, by a reset, or because another one dismisses them.
 
 use crate::{
-    client::Client,
-    models::on_pushing_models,
-    pushes::server::{Server, Setting, wait_until},
+    DEADLINE, client::Client, models::on_pushing_models, pushes::server::Server, server::Setting,
 };
 use regatta_serve::Model;
+use regatta_testkit::deadline::until_within;
 use std::thread;
 
 on_pushing_models!(
@@ -25,7 +24,7 @@ fn a_half_closed_client_gets_its_pending_pushes(model: Model) {
         talker.ask(&format!("say {number} {padding}"), &format!("said {number} {padding}"));
     }
     if matches!(model, Model::Percore | Model::Uring) {
-        wait_until("the other core receives the pushes", || server.heard() == 200);
+        until_within(DEADLINE, "the other core receives the pushes", || server.heard() == 200);
     }
     member.end();
     (0..200).for_each(|number| member.expect(&format!("heard {number} {padding}")));
@@ -60,7 +59,7 @@ fn reset_members_do_not_disturb_the_others_and_free_their_places(model: Model) {
             }
         });
         members.iter_mut().for_each(Client::expect_nothing);
-        wait_until("sessions end", || server.sessions() == 21);
+        until_within(DEADLINE, "the sessions end", || server.sessions() == 21);
         eprintln!("round {round} is over");
     }
     // All places can be taken again.
@@ -81,7 +80,7 @@ fn a_member_closed_by_a_push_gets_its_last_line_and_an_orderly_close(model: Mode
     outsider.expect_nothing();
     talker.ask("say anybody", "said anybody");
     drop(members);
-    wait_until("sessions end", || server.sessions() == 2);
+    until_within(DEADLINE, "the sessions end", || server.sessions() == 2);
 }
 
 fn a_client_that_sends_end_gets_an_orderly_close(model: Model) {
@@ -94,5 +93,5 @@ fn a_client_that_sends_end_gets_an_orderly_close(model: Model) {
     b.expect("heard bye");
     b.expect_nothing();
     drop(a);
-    wait_until("the session ends", || server.sessions() == 1);
+    until_within(DEADLINE, "the session ends", || server.sessions() == 1);
 }

@@ -1,10 +1,14 @@
 //! Idle clients: a client is idle if it sends nothing and acknowledges none of its output.
 
 use crate::{
-    client::Client,
-    pushes::server::{Server, Setting, on_all_models, wait_until},
+    DEADLINE,
+    client::{Client, that_run},
+    pushes::server::Server,
+    server::Setting,
 };
 use regatta_engine::Limits;
+use regatta_serve::Model;
+use regatta_testkit::deadline::until_within;
 use std::{
     thread,
     time::{Duration, Instant},
@@ -12,6 +16,28 @@ use std::{
 
 /// On a busy machine a client that is active may be silent for a part of it.
 const IDLE: Duration = Duration::from_secs(2);
+
+/// Runs a test on all models at once, because it mostly waits. Threads have the model's name, which a
+/// panic shows.
+fn on_all_models(test: impl Fn(Model) + Sync) {
+    let test = &test;
+    let all = [
+        Model::Threads,
+        Model::Green,
+        Model::Select,
+        Model::Poll,
+        Model::Epoll,
+        Model::Percore,
+        Model::Uring,
+        Model::Async,
+    ];
+    thread::scope(|scope| {
+        for model in that_run(all) {
+            let thread = thread::Builder::new().name(model.name().into());
+            thread.spawn_scoped(scope, move || test(model)).unwrap();
+        }
+    });
+}
 
 fn setting() -> Setting {
     Setting { limits: Limits { idle: IDLE, request: 4 * IDLE }, ..Setting::default() }
@@ -63,7 +89,7 @@ fn a_silent_member_without_acknowledgements_is_closed_while_the_kernel_accepts_p
         let text = "x".repeat(500);
         // Less than the kernel accepts must suffice.
         let mut said = 0;
-        wait_until("the member is not closed", || {
+        until_within(DEADLINE, "the member is closed", || {
             talker.ask(&format!("say {text}"), &format!("said {text}"));
             said += 1;
             thread::sleep(IDLE / 40);

@@ -6,7 +6,7 @@ mod ends;
 mod idle;
 mod order;
 mod refusals;
-pub mod server;
+mod server;
 mod slow;
 mod stops;
 mod ticks;

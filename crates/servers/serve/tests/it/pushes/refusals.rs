@@ -1,7 +1,7 @@
 //! The models that do not support pushes explain why.
 
-use crate::pushes::{
-    chat::Chat,
+use crate::{
+    pushes::chat::Chat,
     server::{Setting, host},
 };
 use regatta_serve::{Model, ServeError, Stop, serve_members};

@@ -4,10 +4,8 @@ use crate::{
     DEADLINE,
     client::Client,
     models::on_pushing_models,
-    pushes::{
-        server::{Server, Setting},
-        unread,
-    },
+    pushes::{server::Server, unread},
+    server::Setting,
 };
 use regatta_serve::Model;
 use std::{

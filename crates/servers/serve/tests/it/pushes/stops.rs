@@ -1,10 +1,7 @@
 //! A stop drains the connections.
 
 use crate::{
-    DEADLINE,
-    client::Client,
-    models::on_pushing_models,
-    pushes::server::{Server, Setting},
+    DEADLINE, client::Client, models::on_pushing_models, pushes::server::Server, server::Setting,
 };
 use regatta_serve::Model;
 use std::time::{Duration, Instant};

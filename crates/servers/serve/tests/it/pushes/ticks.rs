@@ -1,10 +1,9 @@
-//! Alarms fire on time.
+//! Alarms fire on time, also in the full tier, where each of these tests runs alone on the machine.
 
-use crate::{
-    models::on_pushing_models,
-    pushes::server::{Server, Setting},
-};
+use crate::{IS_ALONE, models::on_pushing_models, pushes::server::Server, server::Setting};
 use regatta_serve::Model;
+use regatta_testkit::machine;
+use rustix::time::{ClockId, clock_gettime};
 use std::{
     io::Write,
     net::{Shutdown, TcpStream},
@@ -25,10 +24,11 @@ on_pushing_models!(
     a_half_closed_member_receives_pushes_until_its_session_ends,
 );
 
-/// Long enough for a machine that runs other tests. `full/ticks.rs` measures.
-const LATE: Duration = Duration::from_secs(10);
+/// Tolerance. Long enough for a machine that runs other tests, if it does.
+const LATE: Duration = Duration::from_secs(if IS_ALONE { 2 } else { 10 });
 
 fn ticks_come_on_time_while_nothing_else_happens(model: Model) {
+    let _alone = IS_ALONE.then(machine::alone);
     let server = Server::start(model, Setting::default());
     let mut client = server.client();
     let start = Instant::now();
@@ -51,6 +51,7 @@ impl Drop for End<'_> {
 }
 
 fn ticks_come_on_time_while_others_talk_and_while_the_client_itself_talks(model: Model) {
+    let _alone = IS_ALONE.then(machine::alone);
     /// The member may be this many messages behind: fewer than the server keeps for it.
     const BEHIND: usize = 1000;
     let server = Server::start(model, Setting::default());
@@ -91,6 +92,7 @@ fn ticks_come_on_time_while_others_talk_and_while_the_client_itself_talks(model:
 }
 
 fn input_that_exactly_fills_the_read_buffer_does_not_delay_pushes_and_ticks(model: Model) {
+    let _alone = IS_ALONE.then(machine::alone);
     let server = Server::start(model, Setting::default());
     let (mut member, mut talker) = (server.member(), server.member());
     // This fills read buffers of any power of two up to 64 KiB.
@@ -106,6 +108,7 @@ fn input_that_exactly_fills_the_read_buffer_does_not_delay_pushes_and_ticks(mode
 }
 
 fn an_alarm_set_by_a_push_fires_on_time(model: Model) {
+    let _alone = IS_ALONE.then(machine::alone);
     let server = Server::start(model, Setting::default());
     let (mut member, mut talker) = (server.member(), server.member());
     member.ask("remind 50\nping", "pong");
@@ -120,15 +123,26 @@ fn an_alarm_set_by_a_push_fires_on_time(model: Model) {
 }
 
 fn an_alarm_fires_after_the_end_of_the_input(model: Model) {
+    let _alone = IS_ALONE.then(machine::alone);
     let server = Server::start(model, Setting::default());
     let mut client = server.member();
     client.send("linger 300\n");
     client.end();
+    let before = cpu_time();
     client.expect("tick");
     client.expect_end();
+    let busy = cpu_time() - before;
+    assert!(!IS_ALONE || busy < Duration::from_millis(150), "busy for {busy:?} while it waits");
+}
+
+/// CPU time of this process.
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 fn a_half_closed_member_receives_pushes_until_its_session_ends(model: Model) {
+    let _alone = IS_ALONE.then(machine::alone);
     let server = Server::start(model, Setting::default());
     let (mut member, mut talker) = (server.member(), server.member());
     member.send("linger 500\nping\n");

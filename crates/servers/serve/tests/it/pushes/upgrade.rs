@@ -5,9 +5,10 @@ use crate::{
     models::on_pushing_models,
     pushes::{
         chat::checksum,
-        server::{Server, Setting},
+        server::Server,
         unread::{self, MASK, expect_digest, masked},
     },
+    server::Setting,
 };
 use regatta_serve::Model;
 

@@ -53,9 +53,6 @@ impl Session for Connection {
     type Job = Never;
     type Push = Broadcast;
     type Local = ();
-    /// The session bounds its own backlog.
-    const BACKLOG: usize = Member::BACKLOG;
-    const SENDS_CLOSE_REASON: bool = Member::SENDS_CLOSE_REASON;
 
     fn on_bytes(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> Flow {
         match &mut self.0 {

@@ -105,9 +105,6 @@ impl Session for Member {
     type Job = Never;
     type Push = Broadcast;
     type Local = ();
-    /// The session bounds its own backlog.
-    const BACKLOG: usize = usize::MAX;
-    const SENDS_CLOSE_REASON: bool = true;
 
     fn on_bytes(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> Flow {
         self.heard_at = context.now.instant;

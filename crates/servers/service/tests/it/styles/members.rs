@@ -75,11 +75,6 @@ impl Session for Chatter {
     type Push = News;
     type Local = ();
 
-    fn on_open(&mut self, context: &mut Context<'_, Self>) -> Flow {
-        context.out.extend_from_slice(b"hello\n");
-        Flow::Continue
-    }
-
     fn on_bytes(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> Flow {
         for byte in bytes {
             if *byte != b'\n' {
@@ -113,6 +108,10 @@ impl Session for Chatter {
     fn on_push(&mut self, _: Now, News(push): &News, out: &mut Vec<u8>) -> PushOutcome {
         out.extend_from_slice(format!("heard {push}\n").as_bytes());
         if push == "close" { PushOutcome::Close } else { PushOutcome::Queued }
+    }
+
+    fn on_overrun(&mut self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"slow\n");
     }
 
     /// An even ticket causes another counted push.
@@ -278,7 +277,7 @@ fn play(client: &Client, pushes: &[(u64, &str)], check: impl Fn(&Played, &[Strin
     check(&peer.over(result), &others.posted, "task");
 }
 
-/// The output in each second, with a bar between writes: `0: hello | ok, ok; 5: bye`.
+/// The output in each second, with a bar between writes: `0: ok, ok; 5: bye`.
 fn transcript(played: &Played) -> String {
     let mut transcript = String::new();
     let mut last = None;
@@ -300,7 +299,7 @@ fn pushes_are_handled_between_requests_and_in_order() {
     let client = client.pause(secs(2)).half_close();
     let pushes = [(1, "one"), (2, "two"), (2, "three"), (5, "four")];
     play(&client, &pushes, |played, posted, how| {
-        let expected = "0: hello | ok; 1: heard one; 2: heard two, heard three; 4: ok, ok; \
+        let expected = "0: ok; 1: heard one; 2: heard two, heard three; 4: ok, ok; \
                         5: heard four; 6: bye";
         assert_eq!((&transcript(played)[..], played.error), (expected, None), "{how}");
         assert_eq!(posted, ["join", "say a", "say b", "leave"], "{how}: closing posts a leave");
@@ -312,8 +311,7 @@ fn pushes_are_handled_between_requests_and_in_order() {
 fn the_sender_of_a_counted_push_learns_for_how_many_it_is_queued() {
     let client = Client::new().send("join\ncount 2 x\ncount 5 y\n").pause(secs(1)).half_close();
     play(&client, &[], |played, posted, how| {
-        let expected =
-            "0: hello | ok, ok, ok, queued 2 for 7, queued 5 for 7, queued 3 for 7; 1: bye";
+        let expected = "0: ok, ok, ok, queued 2 for 7, queued 5 for 7, queued 3 for 7; 1: bye";
         assert_eq!((&transcript(played)[..], played.error), (expected, None), "{how}");
         assert_eq!(posted, ["join", "count 2 x", "count 5 y", "count 3 again", "leave"], "{how}");
     });
@@ -323,7 +321,7 @@ fn the_sender_of_a_counted_push_learns_for_how_many_it_is_queued() {
 fn the_alarm_rings_at_its_time_whatever_else_happens() {
     let client = Client::new().send("ring 3\n").pause(secs(2)).send("join\n").pause(secs(5));
     play(&client.send("ring 100\n"), &[(1, "x")], |played, _, how| {
-        let expected = "0: hello | ok; 1: heard x; 2: ok; 3: ring; 7: ok";
+        let expected = "0: ok; 1: heard x; 2: ok; 3: ring; 7: ok";
         assert_eq!(&transcript(played)[..], expected, "{how}: then the idle timeout closes it");
         assert_eq!(played.error, Some(io::ErrorKind::TimedOut), "{how}");
     });
@@ -333,29 +331,30 @@ fn the_alarm_rings_at_its_time_whatever_else_happens() {
 fn a_session_that_wants_room_is_called_until_it_wants_none() {
     let client = Client::new().send("many 3\n").pause(secs(1)).half_close();
     play(&client, &[], |played, _, how| {
-        assert_eq!(transcript(played), "0: hello | ok | more | more | more; 1: bye", "{how}");
+        assert_eq!(transcript(played), "0: ok | more | more | more; 1: bye", "{how}");
     });
 }
 
+/// The first push takes at least 8 s. Meanwhile others arrive: four that wait, and perhaps one more, 6 s after the start.
 #[test]
-fn a_member_that_missed_a_push_is_closed() {
-    // The reply to the first push takes 16 s. Meanwhile more pushes arrive than there is room for.
-    let client = Client::new().send_buffer(9).take(Taking::Steadily(1, secs(2))).send("join\n");
-    let client = client.pause(secs(60)).half_close();
+fn a_member_that_missed_a_push_gets_its_last_words_and_is_closed() {
     let pushes = [(1, "a"), (2, "b"), (3, "c"), (4, "d"), (5, "e"), (6, "f")];
-    for (fit, error) in [(5, None), (6, Some(io::ErrorKind::Other))] {
-        play(&client, &pushes[..fit], |played, _, how| {
-            assert_eq!(played.error, error, "{how}");
-            let output = String::from_utf8(played.output()).unwrap();
-            match error {
-                None => {
-                    assert!(output.ends_with("heard b\nheard c\nheard d\nheard e\nbye\n"), "{how}")
-                }
-                // It closes at once, in the middle of its output.
-                Some(_) => {
-                    assert_eq!((&output[..], played.closed), ("hello\nok\nhea", secs(6)), "{how}");
-                }
-            }
+    let all = "ok\nheard a\nheard b\nheard c\nheard d\nheard e\nbye\n";
+    let cut = (secs(6) + Limits::LAST_OUTPUT, Some(io::ErrorKind::TimedOut));
+    for (byte_takes, fit, output, end) in [
+        (2, 5, all, None),
+        // Its last byte is written after 13 s, and the server lingers.
+        (1, 6, "ok\nheard a\nslow\n", Some((secs(13) + Limits::LINGER, None))),
+        // It does not take them in time.
+        (3, 6, "ok\nheard", Some(cut)),
+    ] {
+        let takes = Taking::Steadily(1, secs(byte_takes));
+        let client = Client::new().send_buffer(3).take(takes).send("join\n");
+        play(&client.pause(secs(60)).half_close(), &pushes[..fit], |played, _, how| {
+            let how = format!("{how}, a byte in {byte_takes} s, {fit} pushes");
+            assert_eq!(String::from_utf8_lossy(&played.output()), output, "{how}");
+            let (closed, error) = end.unwrap_or((played.closed, None));
+            assert_eq!((played.closed, played.error), (closed, error), "{how}");
         });
     }
 }
@@ -410,7 +409,7 @@ fn a_member_that_only_listens_is_kept_while_it_acknowledges_pushes() {
         let silence = played.closed.as_secs() - last;
         assert!((idle..=idle * 3 / 2).contains(&silence), "{how}: {silence} s");
     });
-    let deaf = Client::new().pause(secs(1)).take(Taking::Nothing);
+    let deaf = Client::new().send("join\n").pause(secs(1)).take(Taking::Nothing);
     play(&deaf, &pushes, |played, _, how| {
         assert!(played.closed <= LIMITS.idle * 3 / 2, "{how}: {:?}", played.closed);
     });
@@ -423,7 +422,7 @@ fn a_paused_member_receives_pushes_and_does_not_time_out() {
     let long = 3 * LIMITS.idle.as_secs();
     let client = Client::new().send(format!("pause {long}\n")).pause(secs(1)).send("say a\n");
     play(&client.clone().half_close(), &[(2, "x"), (long, "y")], |played, posted, how| {
-        let expected = format!("0: hello | ok; 2: heard x; {long}: heard y | ring | ok | bye");
+        let expected = format!("0: ok; 2: heard x; {long}: heard y | ring | ok | bye");
         assert_eq!((transcript(played), played.error), (expected, None), "{how}");
         assert_eq!(posted, ["say a", "leave"], "{how}");
     });

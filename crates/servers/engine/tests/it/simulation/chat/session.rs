@@ -2,7 +2,8 @@
 
 use super::BACKLOG;
 use regatta_engine::{
-    Context, Flow, Never, Now, Post, Push, PushOutcome, RoomName, Session, SessionFactory, Wire,
+    Context, Flow, Never, Now, OutputState, Post, Push, PushOutcome, RoomName, Session,
+    SessionFactory, Wire,
 };
 use std::{
     sync::Arc,
@@ -37,6 +38,10 @@ pub struct Chat {
     /// It takes no input until the alarm.
     pauses: bool,
     inside: Option<Instant>,
+    /// Its output that the kernel has not accepted, at the last call, in bytes.
+    pending: usize,
+    /// It was a slow consumer.
+    is_cut: bool,
 }
 
 impl Chat {
@@ -108,12 +113,6 @@ impl Session for Chat {
     type Job = Never;
     type Push = Said;
     type Local = ();
-    const BACKLOG: usize = BACKLOG;
-
-    fn on_open(&mut self, context: &mut Context<'_, Self>) -> Flow {
-        context.out.extend_from_slice(b"hello\n");
-        Flow::Continue
-    }
 
     fn on_bytes(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> Flow {
         let mut held = std::mem::take(&mut self.held);
@@ -147,7 +146,15 @@ impl Session for Chat {
         Flow::Close
     }
 
+    fn on_output(&mut self, output: OutputState) {
+        self.pending = output.pending;
+    }
+
     fn on_push(&mut self, _: Now, push: &Said, out: &mut Vec<u8>) -> PushOutcome {
+        if self.pending > BACKLOG {
+            self.is_cut = true;
+            return PushOutcome::Close;
+        }
         out.extend_from_slice(&push.0);
         if push.0.ends_with(b"!\n") { PushOutcome::Close } else { PushOutcome::Queued }
     }
@@ -164,6 +171,10 @@ impl Session for Chat {
         (self.alarm, self.pauses) = (None, false);
         context.out.extend_from_slice(b"alarm\n");
         Flow::Continue
+    }
+
+    fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     fn wants_input(&self) -> bool {

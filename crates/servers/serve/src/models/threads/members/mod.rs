@@ -355,8 +355,8 @@ impl<S: Session> Room<S> {
                 }
             }
             member.called(&mut state, self);
-            if state.session.is_cut() || state.stuck && state.out.len() > S::BACKLOG {
-                member.give_up(&mut state); // a slow consumer
+            if state.session.is_cut() {
+                member.give_up(&mut state);
             } else {
                 queued += u32::from(heard == PushOutcome::Queued);
             }
@@ -430,7 +430,6 @@ fn talk<S: Session>(
     let mut input = [0; READ];
     // The alarm has rung since the last wait.
     let mut rang = false;
-    lock(&member.state).call(|session, context| session.on_open(context));
     loop {
         let mut state = lock(&member.state);
         // Posts first: a reply to a join or a message confirms that it has been carried out.

@@ -5,11 +5,9 @@ use super::{
 };
 use crate::{
     DEADLINE,
-    engines::{
-        server::Setting,
-        upstream::{Closed, Upstream},
-    },
+    engines::upstream::{Closed, Upstream},
     models::on_engine_models,
+    server::Setting,
 };
 use regatta_serve::Model;
 use std::{

@@ -1,9 +1,6 @@
-//! A server of engines on a model, in a thread of the test, and its clients.
+//! A server in a thread of the test.
 
-use crate::{
-    DEADLINE,
-    client::{Client, that_run},
-};
+use crate::{DEADLINE, client::Client};
 use regatta_engine::{Engine, Limits};
 use regatta_serve::{Host, Model, ServeError, Stop, serve_engine};
 use std::{
@@ -15,16 +12,11 @@ use std::{
     time::Duration,
 };
 
-/// The models that run engines, if the kernel can run them.
-pub fn models() -> impl Iterator<Item = Model> {
-    let all = [Model::Select, Model::Poll, Model::Epoll, Model::Percore, Model::Uring];
-    that_run(all)
-}
-
 /// The settings of a server.
 pub struct Setting {
     pub cores: usize,
     pub limits: Limits,
+    pub connections: usize,
     pub drain: Duration,
     pub grace: Duration,
     /// A client sends this before the server accepts connections.
@@ -33,8 +25,14 @@ pub struct Setting {
 
 impl Default for Setting {
     fn default() -> Self {
-        let (limits, drain) = (Limits::default(), Duration::ZERO);
-        Setting { cores: 1, limits, drain, grace: DEADLINE, early: None }
+        Setting {
+            cores: 1,
+            limits: Limits { idle: 2 * DEADLINE, request: DEADLINE },
+            connections: usize::MAX,
+            drain: Duration::ZERO,
+            grace: DEADLINE,
+            early: None,
+        }
     }
 }
 
@@ -72,21 +70,31 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn start<E: Engine>(
-        model: Model,
-        setting: Setting,
-        engine: impl Fn() -> E + Send + Sync + 'static,
+    /// Starts a server that runs in `serve`.
+    pub fn start(
+        setting: &Setting,
+        serve: impl FnOnce(&Host) -> Result<(), ServeError> + Send + 'static,
     ) -> Server {
         let stop = Stop::new().unwrap();
-        let host = host(&setting, stop.clone());
+        let host = host(setting, stop.clone());
         let (to, address) = channel();
         let (done, over) = channel();
+        let ready = Ready { to, early: setting.early };
         thread::spawn(move || {
-            READY.set(Some(Ready { to, early: setting.early }));
-            let _ = done.send(serve_engine(engine, model, &host));
+            READY.set(Some(ready));
+            let _ = done.send(serve(&host));
         });
         let (addr, early) = address.recv_timeout(DEADLINE).expect("it listens in time");
         Server { addr, early, stop, over }
+    }
+
+    /// Starts a server of engines.
+    pub fn of_engines<E: Engine>(
+        model: Model,
+        setting: &Setting,
+        engine: impl Fn() -> E + Send + Sync + 'static,
+    ) -> Server {
+        Server::start(setting, move |host| serve_engine(engine, model, host))
     }
 
     pub fn client(&self) -> Client {
@@ -125,7 +133,7 @@ pub fn host(setting: &Setting, stop: Stop) -> Host {
         listen: "127.0.0.1:0".parse().unwrap(),
         cores: NonZeroUsize::new(setting.cores).unwrap(),
         limits: setting.limits,
-        connections: usize::MAX,
+        connections: setting.connections,
         admission: None,
         unix: None,
         inherited: None,
