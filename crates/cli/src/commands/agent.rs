@@ -1,23 +1,22 @@
 //! `regatta agent`: runs load processes for a leader, over stdin and stdout or as a part of a standing fleet.
 
 use super::load::load_processes_here;
-use crate::exit::{self, Outcome};
-use regatta_fleet::NewSite;
-use std::process::ExitCode;
-#[cfg(feature = "nats")]
-use {
-    crate::{
-        options::values::{connections, limit, one_of, rate},
-        output,
-    },
-    anyhow::Context,
-    regatta_fleet::nats::{AgentCommand, Policy, Targets, standing},
-    std::{
-        env,
-        num::{NonZeroU32, NonZeroUsize},
-        path::PathBuf,
-        time::Duration,
-    },
+use crate::{
+    exit::{self, Outcome},
+    options::values::{connections, limit, one_of, rate},
+    output,
+};
+use anyhow::Context;
+use regatta_fleet::{
+    NewSite,
+    nats::{AgentCommand, Policy, Targets, standing},
+};
+use std::{
+    env,
+    num::{NonZeroU32, NonZeroUsize},
+    path::PathBuf,
+    process::ExitCode,
+    time::Duration,
 };
 
 /// Run load processes for a leader on another machine. With --fleet the agent dials out to the broker of the
@@ -40,15 +39,6 @@ pub struct AgentArgs {
     /// Run nothing but load processes, whatever a leader asks for
     #[arg(long, hide = true, requires = "stdio")]
     loads_only: bool,
-    #[cfg(feature = "nats")]
-    #[command(flatten)]
-    standing: StandingArgs,
-}
-
-/// What an agent of a standing fleet does.
-#[cfg(feature = "nats")]
-#[derive(Debug, clap::Args)]
-struct StandingArgs {
     /// The agent's file, which `regatta fleet init` has written, with its key beside it
     #[arg(
         long,
@@ -85,13 +75,11 @@ struct StandingArgs {
 }
 
 /// What an agent of a standing fleet is for.
-#[cfg(feature = "nats")]
 #[derive(Clone, Copy, Debug)]
 enum Role {
     Load,
 }
 
-#[cfg(feature = "nats")]
 impl Role {
     fn name(self) -> &'static str {
         match self {
@@ -115,9 +103,8 @@ pub fn run(args: AgentArgs) -> ExitCode {
     exit::code(stand(args))
 }
 
-#[cfg(feature = "nats")]
 fn stand(args: AgentArgs) -> anyhow::Result<Outcome> {
-    let StandingArgs { fleet, targets, max_rate, max_connections, max_session, .. } = args.standing;
+    let AgentArgs { fleet, targets, max_rate, max_connections, max_session, .. } = args;
     let fleet = fleet.context("expected the agent's file: --fleet NAME.toml")?;
     let program = env::current_exe().context("cannot find the path of this program")?;
     let arguments = ["agent", "--stdio", "--loads-only"].map(Into::into).to_vec();
@@ -127,9 +114,4 @@ fn stand(args: AgentArgs) -> anyhow::Result<Outcome> {
     let max_lease = regatta_fleet::LEASE;
     let policy = Policy { targets, cores, max_rate, max_connections, max_lease, max_session };
     match standing(&fleet, policy, how, env!("REGATTA_VERSION"), output::log)? {}
-}
-
-#[cfg(not(feature = "nats"))]
-fn stand(_args: AgentArgs) -> anyhow::Result<Outcome> {
-    anyhow::bail!("this build has no standing fleets (feature `nats`): expected --stdio")
 }

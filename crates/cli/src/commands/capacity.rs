@@ -144,7 +144,6 @@ pub struct CapacityArgs {
           conflicts_with_all = ["contender", "threads", "cpus"])]
     on: Vec<String>,
     /// The machines of --on are agents of a standing fleet. The file is leader.toml
-    #[cfg(feature = "nats")]
     #[arg(long, value_name = "leader.toml", requires = "on", conflicts_with = "deploy")]
     fleet: Option<PathBuf>,
     /// Copy this program to ~/.cache/regatta on the machines of --on, unless it is there
@@ -258,11 +257,7 @@ pub fn run(args: CapacityArgs) -> anyhow::Result<Outcome> {
 
 /// The machines of --on.
 fn on(args: &CapacityArgs) -> On<'_> {
-    #[cfg(feature = "nats")]
-    let fleet = args.fleet.as_deref();
-    #[cfg(not(feature = "nats"))]
-    let fleet = None;
-    On { hosts: &args.on, fleet, deploy: args.deploy }
+    On { hosts: &args.on, fleet: args.fleet.as_deref(), deploy: args.deploy }
 }
 
 /// Checks that every machine of --on has work at each level.

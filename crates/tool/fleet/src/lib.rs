@@ -13,7 +13,6 @@
 //! way they kill their load processes and exit.
 
 pub mod clock;
-#[cfg(feature = "nats")]
 pub mod nats;
 
 mod agent;

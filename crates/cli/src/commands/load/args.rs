@@ -155,7 +155,6 @@ pub struct LoadArgs {
     pub on: Vec<String>,
     /// The machines of --on are agents of a standing fleet, which have dialled out to its broker. The file is
     /// leader.toml, which `regatta fleet init` has written
-    #[cfg(feature = "nats")]
     #[arg(long, value_name = "leader.toml", requires = "on", conflicts_with = "deploy")]
     pub fleet: Option<std::path::PathBuf>,
     /// Copy this program to ~/.cache/regatta on the machines of --on, unless it is there
@@ -283,11 +282,7 @@ pub struct Shape {
 impl LoadArgs {
     /// The machines of --on.
     pub fn on(&self) -> On<'_> {
-        #[cfg(feature = "nats")]
-        let fleet = self.fleet.as_deref();
-        #[cfg(not(feature = "nats"))]
-        let fleet = None;
-        On { hosts: &self.on, fleet, deploy: self.deploy }
+        On { hosts: &self.on, fleet: self.fleet.as_deref(), deploy: self.deploy }
     }
 
     /// Connections that are open at a time, without the idle and the passing ones.

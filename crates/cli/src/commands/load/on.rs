@@ -40,7 +40,6 @@ pub fn check_hosts(hosts: &[String]) -> anyhow::Result<()> {
 }
 
 fn machines(on: On<'_>, build: &Build, stop: &AtomicBool) -> anyhow::Result<Vec<Machine>> {
-    #[cfg(feature = "nats")]
     if let Some(file) = on.fleet {
         let program = env::current_exe().context("cannot find the path of this program")?;
         let relay = [program.into(), "fleet-relay".into()];
