@@ -3,7 +3,7 @@
 use super::load::load_processes_here;
 use crate::{
     exit::{self, Outcome},
-    options::values::{connections, limit, one_of, rate},
+    options::values::{connections, limit, rate},
     output,
 };
 use anyhow::Context;
@@ -24,8 +24,8 @@ use std::{
 /// but loads, and only within these limits.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  regatta agent --fleet gen1.toml --role load --targets 10.0.0.0/24:8000-8999
-  regatta agent --fleet gen1.toml --role load --targets 10.0.0.5:8080 \\
+  regatta agent --fleet gen1.toml --targets 10.0.0.0/24:8000-8999
+  regatta agent --fleet gen1.toml --targets 10.0.0.5:8080 \\
       --max-rate 500k/s --max-connections 10000 --max-session 1h
 
 Prints a line when a session of a leader begins and ends, and when it refuses a load. Runs until it is
@@ -47,10 +47,6 @@ pub struct AgentArgs {
         conflicts_with = "stdio"
     )]
     fleet: Option<PathBuf>,
-    /// What the agent does: load
-    #[arg(long, value_name = "load", required_unless_present = "stdio", conflicts_with = "stdio",
-          value_parser = |text: &str| one_of(text, &[Role::Load], Role::name))]
-    role: Option<Role>,
     /// What it may load: networks or addresses, with a port or a range of ports, e.g.
     /// 10.0.0.0/24:8000-8999, 10.0.0.5:8080 or [fd00::/64]:80. Public addresses only singly
     #[arg(
@@ -72,20 +68,6 @@ pub struct AgentArgs {
     /// refused
     #[arg(long, value_name = "TIME", value_parser = limit, conflicts_with = "stdio")]
     max_session: Option<Duration>,
-}
-
-/// What an agent of a standing fleet is for.
-#[derive(Clone, Copy, Debug)]
-enum Role {
-    Load,
-}
-
-impl Role {
-    fn name(self) -> &'static str {
-        match self {
-            Role::Load => "load",
-        }
-    }
 }
 
 /// Runs an agent.

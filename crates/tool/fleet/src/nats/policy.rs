@@ -38,7 +38,7 @@ impl Policy {
             | Request::Order(_)
             | Request::Abort
             | Request::Release => return Ok(()),
-            _ => return Err("it carries out nothing but loads (--role load)".into()),
+            _ => return Err("it carries out nothing but loads".into()),
         };
         self.check_parts(parts)?;
         plan.check().map_err(|error| error.to_string())?;
@@ -333,7 +333,7 @@ mod tests {
         // 19 a request for the server's side of a race, which names commands.
         let site = Request::Site(serde_json::json!({ "start": "touch /tmp/x" }));
         let error = policy().check(&site, None).unwrap_err();
-        assert_eq!(error, "it carries out nothing but loads (--role load)");
+        assert_eq!(error, "it carries out nothing but loads");
     }
 
     #[test]
