@@ -1,6 +1,5 @@
 //! The command line, as clap parses it.
 
-#[cfg(feature = "nats")]
 use crate::commands::fleet::{AgentsArgs, FleetArgs};
 use crate::commands::{
     agent::AgentArgs, capacity::CapacityArgs, diff::DiffArgs, doctor::DoctorArgs,
@@ -46,10 +45,8 @@ pub enum Command {
     /// Run load processes for a leader on another machine
     Agent(AgentArgs),
     /// List the agents of a standing fleet
-    #[cfg(feature = "nats")]
     Agents(AgentsArgs),
     /// Make the files of a standing fleet
-    #[cfg(feature = "nats")]
     Fleet(FleetArgs),
     /// List the I/O models
     Models,
@@ -81,7 +78,6 @@ pub enum Command {
     #[command(hide = true)]
     LoadProcess,
     /// The leader's side of a session with an agent of a standing fleet, for `load --fleet`
-    #[cfg(feature = "nats")]
     #[command(hide = true)]
     FleetRelay {
         /// The leader's file

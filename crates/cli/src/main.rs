@@ -74,11 +74,8 @@ fn main() -> ExitCode {
         Command::Supervise => return regatta_host::supervise(),
         Command::LoadProcess => return regatta_load::load_process(),
         Command::Agent(args) => return commands::agent::run(args),
-        #[cfg(feature = "nats")]
         Command::Agents(args) => commands::fleet::agents(args),
-        #[cfg(feature = "nats")]
         Command::Fleet(args) => commands::fleet::run(args),
-        #[cfg(feature = "nats")]
         Command::FleetRelay { file, agent } => return regatta_fleet::nats::relay(&file, &agent),
     };
     let printed = |outcome| checked.map_or(Ok(()), |text| output::print(&text)).map(|()| outcome);

@@ -1,23 +1,22 @@
 //! `regatta agent`: runs load processes for a leader, over stdin and stdout or as a part of a standing fleet.
 
 use super::load::load_processes_here;
-use crate::exit::{self, Outcome};
-use regatta_fleet::NewSite;
-use std::process::ExitCode;
-#[cfg(feature = "nats")]
-use {
-    crate::{
-        options::values::{connections, limit, one_of, rate},
-        output,
-    },
-    anyhow::Context,
-    regatta_fleet::nats::{AgentCommand, Policy, Targets, standing},
-    std::{
-        env,
-        num::{NonZeroU32, NonZeroUsize},
-        path::PathBuf,
-        time::Duration,
-    },
+use crate::{
+    exit::{self, Outcome},
+    options::values::{connections, limit, rate},
+    output,
+};
+use anyhow::Context;
+use regatta_fleet::{
+    NewSite,
+    nats::{AgentCommand, Policy, Targets, standing},
+};
+use std::{
+    env,
+    num::{NonZeroU32, NonZeroUsize},
+    path::PathBuf,
+    process::ExitCode,
+    time::Duration,
 };
 
 /// Run load processes for a leader on another machine. With --fleet the agent dials out to the broker of the
@@ -25,8 +24,8 @@ use {
 /// but loads, and only within these limits.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  regatta agent --fleet gen1.toml --role load --targets 10.0.0.0/24:8000-8999
-  regatta agent --fleet gen1.toml --role load --targets 10.0.0.5:8080 \\
+  regatta agent --fleet gen1.toml --targets 10.0.0.0/24:8000-8999
+  regatta agent --fleet gen1.toml --targets 10.0.0.5:8080 \\
       --max-rate 500k/s --max-connections 10000 --max-session 1h
 
 Prints a line when a session of a leader begins and ends, and when it refuses a load. Runs until it is
@@ -40,15 +39,6 @@ pub struct AgentArgs {
     /// Run nothing but load processes, whatever a leader asks for
     #[arg(long, hide = true, requires = "stdio")]
     loads_only: bool,
-    #[cfg(feature = "nats")]
-    #[command(flatten)]
-    standing: StandingArgs,
-}
-
-/// What an agent of a standing fleet does.
-#[cfg(feature = "nats")]
-#[derive(Debug, clap::Args)]
-struct StandingArgs {
     /// The agent's file, which `regatta fleet init` has written, with its key beside it
     #[arg(
         long,
@@ -57,10 +47,6 @@ struct StandingArgs {
         conflicts_with = "stdio"
     )]
     fleet: Option<PathBuf>,
-    /// What the agent does: load
-    #[arg(long, value_name = "load", required_unless_present = "stdio", conflicts_with = "stdio",
-          value_parser = |text: &str| one_of(text, &[Role::Load], Role::name))]
-    role: Option<Role>,
     /// What it may load: networks or addresses, with a port or a range of ports, e.g.
     /// 10.0.0.0/24:8000-8999, 10.0.0.5:8080 or [fd00::/64]:80. Public addresses only singly
     #[arg(
@@ -84,22 +70,6 @@ struct StandingArgs {
     max_session: Option<Duration>,
 }
 
-/// What an agent of a standing fleet is for.
-#[cfg(feature = "nats")]
-#[derive(Clone, Copy, Debug)]
-enum Role {
-    Load,
-}
-
-#[cfg(feature = "nats")]
-impl Role {
-    fn name(self) -> &'static str {
-        match self {
-            Role::Load => "load",
-        }
-    }
-}
-
 /// Runs an agent.
 pub fn run(args: AgentArgs) -> ExitCode {
     if args.stdio {
@@ -115,9 +85,8 @@ pub fn run(args: AgentArgs) -> ExitCode {
     exit::code(stand(args))
 }
 
-#[cfg(feature = "nats")]
 fn stand(args: AgentArgs) -> anyhow::Result<Outcome> {
-    let StandingArgs { fleet, targets, max_rate, max_connections, max_session, .. } = args.standing;
+    let AgentArgs { fleet, targets, max_rate, max_connections, max_session, .. } = args;
     let fleet = fleet.context("expected the agent's file: --fleet NAME.toml")?;
     let program = env::current_exe().context("cannot find the path of this program")?;
     let arguments = ["agent", "--stdio", "--loads-only"].map(Into::into).to_vec();
@@ -127,9 +96,4 @@ fn stand(args: AgentArgs) -> anyhow::Result<Outcome> {
     let max_lease = regatta_fleet::LEASE;
     let policy = Policy { targets, cores, max_rate, max_connections, max_lease, max_session };
     match standing(&fleet, policy, how, env!("REGATTA_VERSION"), output::log)? {}
-}
-
-#[cfg(not(feature = "nats"))]
-fn stand(_args: AgentArgs) -> anyhow::Result<Outcome> {
-    anyhow::bail!("this build has no standing fleets (feature `nats`): expected --stdio")
 }

@@ -4,7 +4,7 @@
 use crate::{
     commands::{
         load::{
-            On, connect,
+            OnArgs, connect,
             target::{adapter::AdapterArgs, grpc::GrpcArgs, http::over_http2, tls::TlsArgs, url},
             threshold::without_limit,
         },
@@ -12,7 +12,7 @@ use crate::{
     },
     exit::Outcome,
     interrupt,
-    options::values::{duration, host, http_path, one_of, small_count, workload},
+    options::values::{duration, http_path, one_of, small_count, workload},
     output,
     screen::Screen,
 };
@@ -51,7 +51,7 @@ use std::{
   regatta capacity --contender nginx --workload hello --http2 --limit p99=5ms
 
 With a URL, every step opens new connections to the same server. With --contender, every step
-starts the server again.
+starts the server again. With --on, the figures are those of all machines together.
 
 Exit status: 0 found; 1 no capacity found (the lowest level already fails, or the load itself was
 the bottleneck from the start), or the ends of the interval could not be verified; 2 wrong usage, or
@@ -61,7 +61,7 @@ pub struct CapacityArgs {
     #[arg(group = "server", help = format!("A server that is already running: {}", url::forms()))]
     url: Option<String>,
     /// Start this server again for every step instead: a contender by name, or your own
-    #[arg(long, group = "server", value_name = "NAME | 'NAME=CMD {port}'")]
+    #[arg(long, group = "server", value_name = "NAME | 'NAME=CMD {port}'", conflicts_with = "on")]
     contender: Option<String>,
     /// The latency limit: a percentile (p50, p90, p95, p99 or p99.9) and a time
     #[arg(short, long, value_parser = limit, value_name = "pN=TIME")]
@@ -125,10 +125,10 @@ pub struct CapacityArgs {
     #[arg(long, value_parser = duration, value_name = "TIME")]
     timeout: Option<Duration>,
     /// Load threads. Default: one for each CPU of the load with --contender, otherwise 1
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", conflicts_with = "on")]
     threads: Option<NonZeroUsize>,
     /// CPUs of the load threads
-    #[arg(long, value_name = "CPUS", value_delimiter = ',')]
+    #[arg(long, value_name = "CPUS", value_delimiter = ',', conflicts_with = "on")]
     cpus: Option<Vec<u32>>,
     /// With --contender: CPUs of the server
     #[arg(long, value_name = "CPUS", value_delimiter = ',', requires = "contender")]
@@ -137,19 +137,8 @@ pub struct CapacityArgs {
     /// bottleneck
     #[arg(long, value_name = "PID", conflicts_with = "contender")]
     pid: Option<u32>,
-    /// Load from these machines instead of this one, as `regatta load --on` does: each runs a load thread
-    /// per core. The figures are those of all of them together. If one is lost, the search ends without a
-    /// result
-    #[arg(long, value_parser = host, value_delimiter = ',', value_name = "HOST,…",
-          conflicts_with_all = ["contender", "threads", "cpus"])]
-    on: Vec<String>,
-    /// The machines of --on are agents of a standing fleet. The file is leader.toml
-    #[cfg(feature = "nats")]
-    #[arg(long, value_name = "leader.toml", requires = "on", conflicts_with = "deploy")]
-    fleet: Option<PathBuf>,
-    /// Copy this program to ~/.cache/regatta on the machines of --on, unless it is there
-    #[arg(long, requires = "on")]
-    deploy: bool,
+    #[command(flatten)]
+    on: OnArgs,
     #[command(flatten)]
     tls: TlsArgs,
     /// Seed of the requests
@@ -228,7 +217,7 @@ pub fn run(args: CapacityArgs) -> anyhow::Result<Outcome> {
         }
         (None, None) => bail!("give a URL, or --contender"),
     };
-    let mut fleet = match connect(on(&args), &stop) {
+    let mut fleet = match connect(&args.on, &stop) {
         Err(_) if stop.load(Ordering::Relaxed) => return Ok(Outcome::Interrupted),
         fleet => fleet?,
     };
@@ -256,18 +245,9 @@ pub fn run(args: CapacityArgs) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-/// The machines of --on.
-fn on(args: &CapacityArgs) -> On<'_> {
-    #[cfg(feature = "nats")]
-    let fleet = args.fleet.as_deref();
-    #[cfg(not(feature = "nats"))]
-    let fleet = None;
-    On { hosts: &args.on, fleet, deploy: args.deploy }
-}
-
 /// Checks that every machine of --on has work at each level.
 fn check_on(args: &CapacityArgs) -> anyhow::Result<()> {
-    let machines = args.on.len();
+    let machines = args.on.hosts.len();
     let few = |option: &str, value: NonZeroU32| {
         format!(
             "--on has {machines} machines, so {option} must be at least {machines}, not {value}: each \

@@ -4,7 +4,6 @@ pub(crate) mod agent;
 pub(crate) mod capacity;
 pub(crate) mod diff;
 pub(crate) mod doctor;
-#[cfg(feature = "nats")]
 pub(crate) mod fleet;
 pub(crate) mod hub;
 pub(crate) mod import;

@@ -21,7 +21,6 @@ mod import;
 mod lies;
 mod load;
 mod machines;
-#[cfg(feature = "nats")]
 mod manifests;
 mod misfortunes;
 mod models;
@@ -34,7 +33,6 @@ mod race;
 mod service_manager;
 mod shard;
 mod slow;
-#[cfg(feature = "nats")]
 mod standing;
 mod structure;
 #[path = "../support/mod.rs"]

@@ -112,13 +112,8 @@ fn the_job_has_a_pod_for_each_agent_on_a_node_of_its_own() {
     assert_eq!(agent["image"], "registry.example/regatta:0.1.0");
     assert_eq!(agent["resources"]["requests"], json!({ "cpu": "4", "memory": "1Gi" }));
     assert_eq!(agent["resources"]["limits"], agent["resources"]["requests"]);
-    let expected = [
-        "agent",
-        "--fleet=/fleet/agent.toml",
-        "--role=load",
-        "--targets=10.0.0.0/24:80",
-        "--max-rate=5000/s",
-    ];
+    let expected =
+        ["agent", "--fleet=/fleet/agent.toml", "--targets=10.0.0.0/24:80", "--max-rate=5000/s"];
     assert_eq!(agent["args"], json!(expected));
 }
 
@@ -305,7 +300,7 @@ fn a_batch_script_starts_each_agent_with_its_file() {
         let arguments = fs::read_to_string(folder.join(format!("{task}.arguments"))).unwrap();
         let real = fs::canonicalize(&files.path).unwrap();
         let expected = format!(
-            "agent\n--fleet\n{}/{name}.toml\n--role=load\n--targets=10.0.0.0/24:80\n--max-connections=7\n",
+            "agent\n--fleet\n{}/{name}.toml\n--targets=10.0.0.0/24:80\n--max-connections=7\n",
             real.display()
         );
         assert_eq!(arguments, expected);

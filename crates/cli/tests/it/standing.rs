@@ -89,7 +89,7 @@ impl Fleet {
     fn agent(&mut self, name: &str, more: &[&str]) {
         let file = format!("{}/{name}.toml", self.dir());
         let mut command = Command::new(REGATTA);
-        command.args(["agent", "--fleet", &file, "--role", "load"]).args(more);
+        command.args(["agent", "--fleet", &file]).args(more);
         self.start(name, command);
         let log = self.log(name);
         until("the agent waits for a leader", || {
@@ -127,7 +127,7 @@ fn a_fleet_is_made_listed_and_loads_a_server() {
         listed.code() == 0 && listed.stdout.matches("idle").count() == 2
     });
     let listed = regatta(&["agents", "--fleet", &fleet.leader()]).stdout;
-    assert!(listed.starts_with("agent  role  cores  state"), "{listed}");
+    assert!(listed.starts_with("agent  cores  state"), "{listed}");
     assert!(listed.lines().skip(1).all(|line| line.ends_with("this one")), "{listed}");
     let server = Server::double("epoll", &[]);
     let done = fleet.load(&server, &["--on", "gen1,gen2"]);
@@ -225,14 +225,11 @@ fn wrong_arguments_are_refused_with_what_to_do() {
     let agent = |more: &[&str]| refused(&[&["agent"][..], more].concat());
     let error = agent(&[]);
     assert!(error.contains("--fleet <NAME.toml>") && error.contains("--targets"), "{error}");
-    let error = agent(&["--fleet", "x.toml", "--role", "load"]);
+    let error = agent(&["--fleet", "x.toml"]);
     assert!(error.contains("--targets <NETWORK:PORTS,…>"), "{error}");
-    let error = agent(&["--fleet", "x.toml", "--role", "load", "--targets", "8.8.0.0/16:80"]);
+    let error = agent(&["--fleet", "x.toml", "--targets", "8.8.0.0/16:80"]);
     assert!(error.contains("8.8.0.0/16:80 has public addresses: list each"), "{error}");
-    let error = agent(&["--fleet", "x.toml", "--role", "pilot", "--targets", "10.0.0.1:80"]);
-    assert!(error.contains("expected one of: load"), "{error}");
-    let error =
-        agent(&["--fleet", "/nonexistent.toml", "--role", "load", "--targets", "10.0.0.1:80"]);
+    let error = agent(&["--fleet", "/nonexistent.toml", "--targets", "10.0.0.1:80"]);
     assert_eq!(
         error,
         "regatta: cannot read /nonexistent.toml: No such file or directory (os error 2)\n"

@@ -8,7 +8,10 @@
 //! CPUs. It may load this machine. The limit is a number of seconds, of requests per second (`100/s`), or `-`. `relay MARK FILE AGENT` is the leader's side of a session.
 
 use hdrhistogram::Histogram;
-use regatta_fleet::{NewSite, Site};
+use regatta_fleet::{
+    NewSite, Site,
+    nats::{self, AgentCommand, Policy},
+};
 use regatta_load::{
     Ask, LoadProcessConfig, Order, load_process,
     wire::{self, Inbox},
@@ -36,18 +39,14 @@ fn main() -> ExitCode {
             regatta_fleet::agent(&how, "test", (kind != "scripted").then_some(new_site))
         }
         ["load-process", _] => load_process(),
-        #[cfg(feature = "nats")]
         ["standing", file, cores, limit, kind, mark] => standing(file, cores, limit, [kind, mark]),
-        #[cfg(feature = "nats")]
-        ["relay", _, file, agent] => regatta_fleet::nats::relay(file.as_ref(), agent),
+        ["relay", _, file, agent] => nats::relay(file.as_ref(), agent),
         ["scripted", _] => scripted(),
         _ => panic!("unknown arguments {arguments:?}"),
     }
 }
 
-#[cfg(feature = "nats")]
 fn standing(file: &str, cores: &str, limit: &str, [kind, mark]: [&str; 2]) -> ExitCode {
-    use regatta_fleet::nats::{AgentCommand, Policy, standing};
     let program = env::current_exe().expect("own path");
     let change = format!("s/\"cores\":[0-9]*/\"cores\":{cores}/");
     let script = format!("{} agent {kind} {mark} | sed -u '{change}'", program.display());
@@ -62,7 +61,7 @@ fn standing(file: &str, cores: &str, limit: &str, [kind, mark]: [&str; 2]) -> Ex
         max_lease: Duration::from_secs(60),
         max_session: limit.parse().ok().map(Duration::from_secs),
     };
-    let error = standing(file.as_ref(), policy, how, "test", |line| eprintln!("{line}"));
+    let error = nats::standing(file.as_ref(), policy, how, "test", |line| eprintln!("{line}"));
     eprintln!("{}", error.expect_err("it never ends"));
     ExitCode::FAILURE
 }

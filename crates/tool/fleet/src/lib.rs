@@ -13,7 +13,6 @@
 //! way they kill their load processes and exit.
 
 pub mod clock;
-#[cfg(feature = "nats")]
 pub mod nats;
 
 mod agent;
@@ -28,6 +27,6 @@ pub use agent::agent;
 pub use error::Error;
 pub use leader::{AgentRun, AgentSoFar, Fleet, FleetRun, Machine, RemoteSite, Settings, Void};
 pub use machine::Build;
-pub use message::{Answer, FromAgent, Hello, LEASE, Request, ToAgent, VERSION};
+pub use message::{Answer, FromAgent, Hello, LEASE, Request, ToAgent};
 pub use site::{NewSite, Site};
 pub use ssh::{Host, Ssh};

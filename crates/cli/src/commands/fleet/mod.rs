@@ -6,7 +6,7 @@ use crate::{exit::Outcome, output};
 use anyhow::Context;
 use regatta_fleet::{
     Build,
-    nats::{Listed, init, list},
+    nats::{Listed, Seen, State, init, list},
 };
 use std::path::{Path, PathBuf};
 
@@ -60,7 +60,7 @@ fn made(broker: &str, agents: &[String], folder: &Path) -> anyhow::Result<Outcom
     output::print(&format!(
         "wrote {dir}. Keep it secret: a program with a key of it is that agent, or the leader\n\
          broker  {of_broker}: cd {dir} && nats-server -c nats.conf\n\
-         agents  {of_agent}; e.g. regatta agent --fleet {first}.toml --role load --targets NETWORK:PORTS\n\
+         agents  {of_agent}; e.g. regatta agent --fleet {first}.toml --targets NETWORK:PORTS\n\
          leader  regatta agents --fleet {dir}/leader.toml\n\
         \u{20}       regatta load URL --fleet {dir}/leader.toml --on {}\n",
         agents.join(",")
@@ -68,7 +68,7 @@ fn made(broker: &str, agents: &[String], folder: &Path) -> anyhow::Result<Outcom
     Ok(Outcome::Success)
 }
 
-/// List the agents of a standing fleet: role, CPUs, program, state and round trip of each
+/// List the agents of a standing fleet: CPUs, state, round trip and program of each
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   regatta agents --fleet fleet/leader.toml
@@ -95,27 +95,27 @@ pub fn agents(args: AgentsArgs) -> anyhow::Result<Outcome> {
 /// The agents, one in each line.
 fn table(listed: &[Listed], ours: &Build) -> String {
     let width = listed.iter().map(|agent| agent.name.len()).max().unwrap_or(0).max(5);
-    let line = |name: &str, [role, cores, state, rtt, build]: [&str; 5]| {
-        format!("{name:<width$}  {role:<4}  {cores:>5}  {state:<6}  {rtt:>7}  {build}\n")
+    let line = |name: &str, [cores, state, rtt, build]: [&str; 4]| {
+        format!("{name:<width$}  {cores:>5}  {state:<6}  {rtt:>7}  {build}\n")
     };
-    let mut text = line("agent", ["role", "cores", "state", "RTT", "build"]);
+    let mut text = line("agent", ["cores", "state", "RTT", "build"]);
     for Listed { name, seen } in listed {
-        let Some(seen) = seen else {
-            text += &line(name, ["–", "–", "absent", "–", "–"]);
+        let Some(Seen { about, is_double, rtt }) = seen else {
+            text += &line(name, ["–", "absent", "–", "–"]);
             continue;
         };
-        let state = match () {
-            () if seen.is_double => "double",
-            () if seen.is_busy => "busy",
-            () => "idle",
+        let state = match about.state {
+            _ if *is_double => "double",
+            State::Busy => "busy",
+            State::Idle => "idle",
         };
-        let sha = seen.build.get(..12).unwrap_or(&seen.build);
-        let build = match seen.build == ours.sha256 {
+        let sha = about.build.get(..12).unwrap_or(&about.build);
+        let build = match about.build == ours.sha256 {
             true => "this one".to_owned(),
-            false => format!("another: {} {} {sha}", seen.version, seen.arch),
+            false => format!("another: {} {} {sha}", about.version, about.arch),
         };
-        let rtt = regatta_report::time(seen.rtt.as_nanos() as f64);
-        text += &line(name, [&seen.role, &seen.cores.to_string(), state, &rtt, &build]);
+        let rtt = regatta_report::time(rtt.as_nanos() as f64);
+        text += &line(name, [&about.cores.to_string(), state, &rtt, &build]);
     }
     text
 }
@@ -123,36 +123,30 @@ fn table(listed: &[Listed], ours: &Build) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use regatta_fleet::nats::Seen;
+    use regatta_fleet::nats::About;
     use std::time::Duration;
 
     #[test]
     fn the_table_has_a_line_for_each_agent_and_names_other_builds() {
-        let seen = |build: &str, is_busy| {
-            Some(Seen {
-                role: "load".into(),
-                cores: 8,
-                arch: "x86_64".into(),
-                version: "0.1.0".into(),
-                build: build.into(),
-                is_busy,
-                is_double: build == "aa",
-                rtt: Duration::from_micros(320),
-            })
+        let seen = |build: &str, state| {
+            let (version, build, arch) = ("0.1.0".into(), build.to_owned(), "x86_64".into());
+            let is_double = build == "aa";
+            let about = About { version, build, arch, cores: 8, state };
+            Some(Seen { about, is_double, rtt: Duration::from_micros(320) })
         };
         let listed = |name: &str, seen| Listed { name: name.into(), seen };
         let all = [
-            listed("generator1", seen("aa", false)),
-            listed("gen2", seen("bb", true)),
+            listed("generator1", seen("aa", State::Idle)),
+            listed("gen2", seen("bb", State::Busy)),
             listed("gen3", None),
         ];
         let ours = Build { version: "0.1.0".into(), sha256: "aa".into() };
         assert_eq!(
             table(&all, &ours),
-            "agent       role  cores  state       RTT  build\n\
-             generator1  load      8  double   320 µs  this one\n\
-             gen2        load      8  busy     320 µs  another: 0.1.0 x86_64 bb\n\
-             gen3        –         –  absent        –  –\n"
+            "agent       cores  state       RTT  build\n\
+             generator1      8  double   320 µs  this one\n\
+             gen2            8  busy     320 µs  another: 0.1.0 x86_64 bb\n\
+             gen3            –  absent        –  –\n"
         );
     }
 }

@@ -1,6 +1,6 @@
 //! `regatta load --on`: a load from several machines, over SSH or by a standing fleet.
 
-use super::{args::LoadArgs, on::check_hosts, server::Server, stages};
+use super::{args::LoadArgs, server::Server, stages};
 use crate::output;
 use anyhow::{Context, bail};
 use indicatif::HumanCount;
@@ -33,7 +33,6 @@ pub fn check(args: &LoadArgs, plan: &Plan) -> anyhow::Result<()> {
             "--fail-if '{threshold}' is about deliveries of a hub between machines; this load runs {name}"
         );
     }
-    check_hosts(&args.on)?;
     Ok(plan.check()?)
 }
 
@@ -57,12 +56,12 @@ fn check_hub(args: &LoadArgs, plan: &Plan) -> anyhow::Result<()> {
             "{option} does not work with the workload {name} from several machines (--on): {because}"
         );
     }
-    match args.on.len() > Machines::MOST {
+    match args.on.hosts.len() > Machines::MOST {
         true => bail!(
             "the workload {} runs on up to {} machines, and --on has {}",
             plan.workload.name(),
             Machines::MOST,
-            args.on.len()
+            args.on.hosts.len()
         ),
         false => Ok(()),
     }

@@ -1,7 +1,7 @@
 //! The options of `regatta load`.
 
 use super::{
-    on::On,
+    on::OnArgs,
     seconds::{SeriesFile, series_file},
     target::{
         adapter::AdapterArgs, connect::ConnectArgs, grpc::GrpcArgs, http::HttpArgs, tls::TlsArgs,
@@ -10,7 +10,7 @@ use super::{
     threshold::{Threshold, threshold},
 };
 use crate::options::values::{
-    connections, count, duration, host, limit, one_of, percent, rate, stage, workload,
+    connections, count, duration, limit, one_of, percent, rate, stage, workload,
 };
 use regatta_load::{Arrivals, Drive, Stage};
 use regatta_record::{Burst, Heads};
@@ -70,6 +70,10 @@ latency starts at the time it is due and has three parts: the wait for a free co
 the server), the send lag (caused by the load), and the service time. Before a send, the load spins
 for 50 µs if --cpus has a CPU for each load thread and the process of --pid may not run on any of
 these CPUs. Otherwise the load sleeps, and sends about 50 µs late.
+
+With --on, the result also has the figures and the verdict of each machine. It does not work with
+-n, --burst, --verify, --passing, --stalled and --unix-socket. Over ws://, the latency of a delivery is
+that of members on the sender's machine; deliveries to others are listed with the bound of the clocks.
 
 Not detected: wrong headers that the workload does not check, e.g. Date; a wrong Content-Length in a
 reply to HEAD; and, if all replies are identical, a reply that was sent before its request.
@@ -137,30 +141,14 @@ pub struct LoadArgs {
           conflicts_with_all = ["connections", "requests", "duration", "churn", "schedule", "idle"])]
     pub burst: Option<Shape>,
     /// Load threads in total; each process has the same number, at least one
-    #[arg(short, long, default_value = "1", value_name = "N")]
+    #[arg(short, long, default_value = "1", value_name = "N", conflicts_with = "on")]
     pub threads: NonZeroUsize,
     /// Load processes, at most 64; more are started if the limit of open files requires it
-    #[arg(long, default_value = "1", value_name = "N",
+    #[arg(long, default_value = "1", value_name = "N", conflicts_with = "on",
           value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=64))]
     pub processes: usize,
-    /// Load from these machines instead of this one. Each is a destination of ssh, e.g. gen1 or
-    /// bench@10.0.0.7, or a name in machines.toml, that asks for no password, and needs the same build of regatta. It runs a load thread
-    /// per core, with its share of connections and requests. The result has the figures and the verdict of
-    /// each machine. If one is lost, the load ends without a result. Not with -n, --burst, --verify,
-    /// --passing, --stalled and --unix-socket. Over ws://, the latency of a delivery is that of members on
-    /// the sender's machine; deliveries to others are listed with the bound of the clocks. The command in
-    /// the environment variable REGATTA_SSH is used in place of ssh
-    #[arg(long, value_parser = host, value_delimiter = ',', value_name = "HOST,…",
-          conflicts_with_all = ["threads", "processes", "cpus", "busy_poll", "slow"])]
-    pub on: Vec<String>,
-    /// The machines of --on are agents of a standing fleet, which have dialled out to its broker. The file is
-    /// leader.toml, which `regatta fleet init` has written
-    #[cfg(feature = "nats")]
-    #[arg(long, value_name = "leader.toml", requires = "on", conflicts_with = "deploy")]
-    pub fleet: Option<std::path::PathBuf>,
-    /// Copy this program to ~/.cache/regatta on the machines of --on, unless it is there
-    #[arg(long, requires = "on")]
-    pub deploy: bool,
+    #[command(flatten)]
+    pub on: OnArgs,
     /// Timeout of a reply, and of the whole of a stream. Calls of gRPC announce it to the server (grpc-timeout)
     #[arg(long, default_value = "5s", value_parser = duration, value_name = "TIME")]
     pub timeout: Duration,
@@ -209,11 +197,11 @@ pub struct LoadArgs {
     #[arg(long, value_name = "PID", value_delimiter = ',')]
     pub pid: Vec<u32>,
     /// Pin the load threads to these CPUs
-    #[arg(long, value_name = "CPUS", value_delimiter = ',')]
+    #[arg(long, value_name = "CPUS", value_delimiter = ',', conflicts_with = "on")]
     pub cpus: Vec<u32>,
     /// Never sleep inside the window, because the cost of waking the load is charged to a server on the
     /// same machine. Requires one CPU for each load thread, and no server on these CPUs
-    #[arg(long)]
+    #[arg(long, conflicts_with = "on")]
     pub busy_poll: bool,
     /// Continue after wrong or missing replies, and count them: the load succeeds unless more than this
     /// share of all requests fails, or of a hub's deliveries. Without it, the first wrong reply stops the
@@ -261,7 +249,7 @@ pub struct SlowArgs {
     #[arg(long, value_name = "headers|body",
           value_parser = |text: &str| one_of(text, &SlowPart::ALL, SlowPart::name),
           conflicts_with_all = ["requests", "pipeline", "schedule", "idle", "burst", "threads", "processes", "warm_up",
-                                "churn", "workload", "pid", "cpus", "busy_poll", "seed", "HttpArgs", "GrpcArgs"])]
+                                "churn", "workload", "pid", "cpus", "busy_poll", "on", "seed", "HttpArgs", "GrpcArgs"])]
     pub slow: Option<SlowPart>,
     /// Interval between two bytes of a slow connection
     #[arg(long, default_value = "1s", value_parser = limit, value_name = "TIME", requires = "slow")]
@@ -281,15 +269,6 @@ pub struct Shape {
 }
 
 impl LoadArgs {
-    /// The machines of --on.
-    pub fn on(&self) -> On<'_> {
-        #[cfg(feature = "nats")]
-        let fleet = self.fleet.as_deref();
-        #[cfg(not(feature = "nats"))]
-        let fleet = None;
-        On { hosts: &self.on, fleet, deploy: self.deploy }
-    }
-
     /// Connections that are open at a time, without the idle and the passing ones.
     pub fn connections(&self) -> usize {
         let in_burst = |shape: Shape| shape.burst.instances as usize * shape.connections as usize;

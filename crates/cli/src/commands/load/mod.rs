@@ -17,7 +17,7 @@ mod text;
 pub mod threshold;
 
 pub use args::LoadArgs;
-pub use on::{On, connect};
+pub use on::{OnArgs, connect};
 
 use crate::{exit::Outcome, interrupt, output};
 use anyhow::{Context, bail};
@@ -51,7 +51,7 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Outcome> {
     }
     let processes = load_processes_here(args.processes)?;
     let plan = plan(&args, &processes)?;
-    let mut fleet = match connect(args.on(), &stop) {
+    let mut fleet = match connect(&args.on, &stop) {
         Err(_) if stop.load(Relaxed) => {
             output::message("interrupted before the measurement");
             return Ok(Outcome::Interrupted);

@@ -52,7 +52,7 @@ fn check_thresholds(args: &LoadArgs, workload: &Workload) -> anyhow::Result<()> 
              --allow-gaps: add --allow-gaps"
         );
     }
-    if args.on.len() < 2
+    if args.on.hosts.len() < 2
         && let Some(threshold) = args.fail_if.iter().find(|threshold| threshold.is_across())
     {
         bail!(
@@ -162,7 +162,7 @@ pub fn plan(args: &LoadArgs, processes: &LoadProcessConfig) -> anyhow::Result<Pl
         true => plan,
         false => plan.in_stages(args.stages.clone(), args.arrivals),
     };
-    if !args.on.is_empty() {
+    if !args.on.hosts.is_empty() {
         agents::check(args, &plan).with_context(|| args.url.clone())?;
         return Ok(plan);
     }

@@ -82,7 +82,7 @@ impl Fleet {
             let child = self.agents.get_mut(name);
             if child.is_none_or(|child| child.try_wait().unwrap().is_some()) {
                 let file = format!("fleet/{name}.toml");
-                let targets = ["--role", "load", "--targets", "127.0.0.1:1-65535"];
+                let targets = ["--targets", "127.0.0.1:1-65535"];
                 let mut agent = self.course.regatta(&["agent", "--fleet", &file]);
                 agent.args(targets).stdout(Stdio::null());
                 let log = File::create(self.log_of(name)).unwrap();

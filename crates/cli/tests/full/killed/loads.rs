@@ -18,7 +18,7 @@ use std::{
 
 /// The phases of a load, each with a text that is on its way then, and at which of its occurrences.
 pub const PHASES: [(&str, (&str, usize)); 9] = [
-    ("reserving", (r#""reserve":"#, 2)),
+    ("setting the lease", (r#""lease":"#, 2)),
     // Of 64 for each agent.
     ("comparing clocks", (r#""t1_ns""#, 100)),
     ("preparing", (r#""prepare":"#, 2)),
@@ -82,7 +82,7 @@ fn kill_agents(what: &str, victim: impl Fn(&Fleet) -> Box<dyn FnOnce() -> u32 + 
                 assert!(void.starts_with("agent gen2 "), "{phase}: {result:#}");
             }
             // The load did not begin.
-            None => assert_eq!(phase, "reserving", "no result: {outcome}"),
+            None => assert_eq!(phase, "setting the lease", "no result: {outcome}"),
         }
         rows.push(Row { phase, reported, gone: gone(&fleet, phase, killed_at), outcome });
     }

@@ -74,7 +74,7 @@ impl<R: Read> Read for Marked<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{Request, VERSION};
+    use crate::message::Request;
     use std::io::Write;
 
     #[test]
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn the_next_message_is_read_when_the_last_one_was_handled() {
         let (reader, mut writer) = io::pipe().unwrap();
-        let message = ToAgent { fleet: VERSION, session: 1, seq: 1, body: Request::Renew };
+        let message = ToAgent { seq: 1, body: Request::Renew };
         let line = serde_json::to_string(&message).unwrap() + "\n";
         // Spaces before a message are no part of it.
         writer.write_all(format!("  {line}{line}").as_bytes()).unwrap();

@@ -72,7 +72,6 @@ impl Waiting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::VERSION;
     use regatta_testkit::deadline::until;
     use std::{
         io::{self, Read},
@@ -81,7 +80,7 @@ mod tests {
 
     fn message(seq: u64) -> FromAgent {
         let body = Answer::Refused { because: "x".repeat(100_000) };
-        FromAgent { fleet: VERSION, session: 1, seq, body }
+        FromAgent { seq, body }
     }
 
     #[test]

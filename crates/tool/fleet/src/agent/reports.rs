@@ -60,7 +60,7 @@ impl Reports {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{Answer, FromAgent, VERSION};
+    use crate::message::{Answer, FromAgent};
     use regatta_testkit::deadline::until;
     use std::sync::Arc;
 
@@ -100,7 +100,7 @@ mod tests {
     fn processes_wait_while_the_leader_does_not_read() {
         let (reports, (outbox, waiting)) = (Arc::new(Reports::default()), Outbox::new());
         reports.started();
-        let pulse = FromAgent { fleet: VERSION, session: 1, seq: 0, body: Answer::Pulse };
+        let pulse = FromAgent { seq: 0, body: Answer::Pulse };
         (0..MOST).for_each(|_| outbox.send(pulse.clone()));
         let entered = reporting(&reports, &outbox);
         stays_at(&entered, 0);

@@ -1,6 +1,6 @@
 //! What an agent does about each event. Pure: events and times come in, effects come out.
 
-use crate::message::{Answer, FromAgent, LEASE, Request, ToAgent, VERSION};
+use crate::message::{Answer, FromAgent, LEASE, Request, ToAgent};
 use regatta_load::{Order, Plan};
 use regatta_record::{Part, ProcessMessage};
 use serde_json::Value;
@@ -52,22 +52,17 @@ pub(crate) enum Effect {
 #[derive(Debug)]
 pub(crate) struct Agent {
     state: State,
-    session: u64,
     lease_ns: u64,
     /// When the last message of the leader came, or a part of one.
     renewed_ns: u64,
-    /// The number of the last request, and its answer once it was given.
-    last: (u64, Option<FromAgent>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Nobody has reserved it.
+    /// There are no load processes.
     Idle,
-    /// Reserved, without load processes.
-    Reserved,
-    /// The load processes are being started.
-    Preparing,
+    /// The load processes are being started, for the request of this number.
+    Preparing { seq: u64 },
     /// There are load processes.
     Running,
     /// It exits.
@@ -77,8 +72,7 @@ enum State {
 impl Agent {
     /// An agent that was started now.
     pub fn new(now_ns: u64) -> Agent {
-        let lease_ns = LEASE.as_nanos() as u64;
-        Agent { state: State::Idle, session: 0, lease_ns, renewed_ns: now_ns, last: (0, None) }
+        Agent { state: State::Idle, lease_ns: LEASE.as_nanos() as u64, renewed_ns: now_ns }
     }
 
     /// When the agent needs the next event at the latest.
@@ -94,134 +88,85 @@ impl Agent {
 
     /// Returns what to do about an event at this time.
     pub fn on(&mut self, event: Event, now_ns: u64) -> Vec<Effect> {
-        if self.state == State::Over {
-            return Vec::new();
-        }
-        match event {
-            Event::Message(message) => self.message(*message, now_ns),
-            Event::LeaderGone => self.exit(),
-            Event::Tick if now_ns >= self.deadline_ns() => self.exit(),
-            Event::Tick => Vec::new(),
-            Event::Started(pids) if self.state == State::Preparing => {
+        match (event, self.state) {
+            (_, State::Over) => Vec::new(),
+            (Event::Message(message), _) => {
+                self.receives(now_ns);
+                self.carry_out(*message, now_ns)
+            }
+            (Event::LeaderGone, _) => self.exit(),
+            (Event::Tick, _) if now_ns >= self.deadline_ns() => self.exit(),
+            (Event::Started(pids), State::Preparing { seq }) => {
                 self.state = State::Running;
-                self.answer(Answer::Prepared { pids })
+                vec![answer(seq, Answer::Prepared { pids })]
             }
-            Event::NotStarted(because) if self.state == State::Preparing => {
-                self.state = State::Reserved;
-                self.answer(Answer::Refused { because })
+            (Event::Started(_), _) => vec![Effect::Kill],
+            (Event::NotStarted(because), State::Preparing { seq }) => {
+                self.state = State::Idle;
+                vec![answer(seq, Answer::Refused { because })]
             }
-            Event::Started(_) => vec![Effect::Kill],
-            Event::Report { process, message } if self.state == State::Running => {
-                vec![self.send(0, Answer::Report { process, message })]
+            (Event::Report { process, message }, State::Running) => {
+                vec![answer(0, Answer::Report { process, message })]
             }
-            Event::Ended { process, how } if self.state == State::Running => {
-                vec![self.send(0, Answer::Ended { process, how })]
+            (Event::Ended { process, how }, State::Running) => {
+                vec![answer(0, Answer::Ended { process, how })]
             }
-            Event::OfSite { seq, answer } if self.state != State::Idle => {
-                let refused = |because| Answer::Refused { because };
-                vec![self.send(seq, answer.map_or_else(refused, Answer::Site))]
+            (Event::OfSite { seq, answer: Ok(found) }, _) => vec![answer(seq, Answer::Site(found))],
+            (Event::OfSite { seq, answer: Err(because) }, _) => {
+                vec![answer(seq, Answer::Refused { because })]
             }
-            Event::NotStarted(_)
-            | Event::OfSite { .. }
-            | Event::Report { .. }
-            | Event::Ended { .. } => Vec::new(),
+            (
+                Event::Tick | Event::NotStarted(_) | Event::Report { .. } | Event::Ended { .. },
+                _,
+            ) => Vec::new(),
         }
     }
 
-    fn message(&mut self, message: ToAgent, now_ns: u64) -> Vec<Effect> {
-        let ToAgent { fleet, session, seq, body } = message;
-        let refuse = |agent: &Self, because: &str| {
-            vec![agent.send(seq, Answer::Refused { because: because.into() })]
-        };
-        if fleet != VERSION {
-            let because = format!("the agent speaks version {VERSION}, and the leader {fleet}");
-            return refuse(self, &because);
-        }
-        let is_ours = self.session == session && self.last.0 > 0;
-        if is_ours && seq <= self.last.0 {
-            let again = self.last.1.clone().filter(|answer| answer.seq == seq);
-            return again.map(|answer| Effect::Send(Box::new(answer))).into_iter().collect();
-        }
+    fn carry_out(&mut self, message: ToAgent, now_ns: u64) -> Vec<Effect> {
+        let ToAgent { seq, body } = message;
+        let refused = |because: String| vec![answer(seq, Answer::Refused { because })];
         match body {
-            Request::Reserve { .. } if self.state != State::Idle => {
-                return refuse(self, "the agent is reserved already");
+            Request::Lease { ms } if LEASES_MS.contains(&ms) => {
+                self.lease_ns = ms * 1_000_000;
+                vec![answer(seq, Answer::Pulse)]
             }
-            Request::Reserve { lease_ms } if !LEASES_MS.contains(&lease_ms) => {
+            Request::Lease { ms } => {
                 let (least, most) = (LEASES_MS.start(), LEASES_MS.end());
-                let because =
-                    format!("expected a lease of {least} to {most} ms, got one of {lease_ms} ms");
-                return refuse(self, &because);
+                refused(format!("expected a lease of {least} to {most} ms, got one of {ms} ms"))
             }
-            Request::Reserve { lease_ms } => {
-                (self.state, self.session) = (State::Reserved, session);
-                self.lease_ns = lease_ms * 1_000_000;
+            Request::Renew => vec![answer(seq, Answer::Pulse)],
+            Request::Clock => vec![answer(seq, Answer::Clock { t1_ns: now_ns, t2_ns: now_ns })],
+            Request::Prepare { parts, .. } if parts.is_empty() || parts.len() > MOST_PROCESSES => {
+                let count = parts.len();
+                refused(format!("expected 1 to {MOST_PROCESSES} parts of a load, got {count}"))
             }
-            _ if !is_ours || self.state == State::Idle => {
-                return refuse(self, "the agent is not reserved for this leader");
-            }
-            _ => {}
-        }
-        self.renewed_ns = now_ns;
-        self.last = (seq, None);
-        self.carry_out(body, now_ns)
-    }
-
-    fn carry_out(&mut self, body: Request, now_ns: u64) -> Vec<Effect> {
-        match body {
-            Request::Reserve { .. } => self.answer(Answer::Reserved),
-            Request::Renew => self.answer(Answer::Pulse),
-            Request::Clock => self.answer(Answer::Clock { t1_ns: now_ns, t2_ns: now_ns }),
             Request::Prepare { plan, parts } => {
-                if parts.is_empty() || parts.len() > MOST_PROCESSES {
-                    let because = format!(
-                        "expected 1 to {MOST_PROCESSES} parts of a load, got {}",
-                        parts.len()
-                    );
-                    return self.answer(Answer::Refused { because });
-                }
-                self.state = State::Preparing;
+                self.state = State::Preparing { seq };
                 vec![Effect::Kill, Effect::Start { plan, parts }]
             }
             Request::Order(order) if self.state == State::Running => {
                 let late_by_ns = order.at_ns.map_or(0, |at_ns| now_ns.saturating_sub(at_ns));
-                let mut effects = vec![Effect::Order(order)];
-                effects.extend(self.answer(Answer::Taken { late_by_ns }));
-                effects
+                vec![Effect::Order(order), answer(seq, Answer::Taken { late_by_ns })]
             }
-            Request::Order(_) => {
-                let because = "there are no load processes to order".into();
-                self.answer(Answer::Refused { because })
-            }
+            Request::Order(_) => refused("there are no load processes to order".into()),
             // Its answer may come after those of later requests, which renew the lease meanwhile.
-            Request::Site(ask) => vec![Effect::Site { seq: self.last.0, ask }],
-            Request::Abort => self.kill(State::Reserved, Answer::Aborted),
-            Request::Release => self.kill(State::Idle, Answer::Released),
+            Request::Site(ask) => vec![Effect::Site { seq, ask }],
+            Request::Abort => {
+                self.state = State::Idle;
+                vec![Effect::Kill, answer(seq, Answer::Aborted)]
+            }
         }
-    }
-
-    fn kill(&mut self, next: State, answer: Answer) -> Vec<Effect> {
-        self.state = next;
-        let mut effects = vec![Effect::Kill];
-        effects.extend(self.answer(answer));
-        effects
     }
 
     fn exit(&mut self) -> Vec<Effect> {
         self.state = State::Over;
         vec![Effect::Kill, Effect::Exit]
     }
+}
 
-    /// Answers the last request, and keeps the answer for the case that it is repeated.
-    fn answer(&mut self, body: Answer) -> Vec<Effect> {
-        let seq = self.last.0;
-        let answer = FromAgent { fleet: VERSION, session: self.session, seq, body };
-        self.last.1 = Some(answer.clone());
-        vec![Effect::Send(Box::new(answer))]
-    }
-
-    fn send(&self, seq: u64, body: Answer) -> Effect {
-        Effect::Send(Box::new(FromAgent { fleet: VERSION, session: self.session, seq, body }))
-    }
+/// Sends an answer to the request of this number, or a report with the number 0.
+fn answer(seq: u64, body: Answer) -> Effect {
+    Effect::Send(Box::new(FromAgent { seq, body }))
 }
 
 #[cfg(test)]

@@ -9,16 +9,15 @@ use super::{
 };
 use crate::{
     machine::{Build, cores, now_ns},
-    message::{Answer, FromAgent, Hello, ToAgent, VERSION},
+    message::{Answer, FromAgent, Hello, ToAgent},
     site::NewSite,
 };
 use regatta_load::{
     Ask, ChildProcesses, Heard, LoadProcessConfig, Plan, most_connections_of_process,
 };
-use regatta_record::{FORMAT, Part};
+use regatta_record::Part;
 use serde_json::Value;
 use std::{
-    env::consts::ARCH,
     io::{self, Write},
     process::{self, ExitCode},
     sync::{Arc, atomic::Ordering::Relaxed, mpsc},
@@ -34,14 +33,8 @@ pub fn agent(how: &LoadProcessConfig, version: &str, new_site: Option<NewSite>) 
         Ok(build) => build,
         Err(error) => return failed(&format!("cannot read its own program: {error}")),
     };
-    let hello = Hello {
-        version,
-        build,
-        format: FORMAT,
-        arch: ARCH.to_owned(),
-        cores: cores(),
-        connections: most_connections_of_process() as u64,
-    };
+    let hello =
+        Hello { version, build, cores: cores(), connections: most_connections_of_process() as u64 };
     let (sender, happened) = mpsc::channel();
     let parts = Parts::default();
     let (outbox, handle) = match threads(&sender, &parts) {
@@ -49,7 +42,7 @@ pub fn agent(how: &LoadProcessConfig, version: &str, new_site: Option<NewSite>) 
         Err(error) => return failed(&format!("cannot start its threads: {error}")),
     };
     let body = Answer::Hello(hello);
-    outbox.send(FromAgent { fleet: VERSION, session: 0, seq: 0, body });
+    outbox.send(FromAgent { seq: 0, body });
     let mut machine = Machine {
         how: how.clone(),
         children: None,

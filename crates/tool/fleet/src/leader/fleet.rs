@@ -11,7 +11,7 @@ use crate::{
     clock::{Fault, Region},
     error::Error,
     machine::{Build, now_ns},
-    message::{Answer, Request},
+    message::Request,
 };
 use regatta_load::{Division, Merged, Plan, Tally, Watch, run_by_crew};
 use regatta_record::{AcrossLatencies, Drive, LoadAcross, Part};
@@ -24,7 +24,7 @@ const MOST_LEAD_NS: u64 = 5_000_000_000;
 /// The lead in round trips.
 const LEAD_IN_TRIPS: u64 = 4;
 
-/// Agents that are reserved for this process. Dropping it releases them: they kill what they run.
+/// The agents of this process. When it is dropped, they kill what they run, and exit.
 pub struct Fleet {
     members: Members,
     /// Whether the agents may have load processes of an earlier load.
@@ -102,7 +102,7 @@ impl Fleet {
     /// Connects to an agent on each machine, which must be this build.
     ///
     /// # Errors
-    /// [`Error::Interrupted`] soon after `stop` is set. If one cannot be reached in time, or is another build. The others are released then.
+    /// [`Error::Interrupted`] soon after `stop` is set. If one cannot be reached in time, or is another build. The others exit then.
     pub fn connect(
         machines: &[Machine],
         build: &Build,
@@ -151,7 +151,7 @@ impl Fleet {
         let Watch { observer, progress, stop } = watch;
         // The processes of an earlier load have kept their connections open.
         if std::mem::replace(&mut self.has_run, true) {
-            self.members.ask_all(Request::Abort, |answer| *answer == Answer::Aborted)?;
+            self.members.ask_all(&Request::Abort)?;
         }
         let (mut lead_ns, mut is_repeated) = (LEAST_LEAD_NS, false);
         loop {
@@ -168,7 +168,7 @@ impl Fleet {
                 (Err(_), Some(late_by_ns)) if !is_repeated => {
                     is_repeated = true;
                     lead_ns = lead_ns.saturating_add(late_by_ns).saturating_mul(2);
-                    self.members.ask_all(Request::Abort, |answer| *answer == Answer::Aborted)?;
+                    self.members.ask_all(&Request::Abort)?;
                 }
                 (Err(error), _) => return Err(error.into()),
             }

@@ -2,7 +2,7 @@
 
 use crate::{
     machine::now_ns,
-    message::{FromAgent, Request, ToAgent, VERSION},
+    message::{FromAgent, Request, ToAgent},
 };
 use regatta_load::wire::{self, Inbox};
 use std::{
@@ -58,7 +58,6 @@ pub(super) struct Link {
     child: Child,
     /// `None` once no more is sent.
     messages: Option<mpsc::Sender<ToAgent>>,
-    session: u64,
     /// The number of the last request.
     seq: u64,
     /// The number of the last clock ping, and when it was sent, until it is answered.
@@ -76,7 +75,6 @@ impl Link {
     pub fn start(
         machine: &Machine,
         number: usize,
-        session: u64,
         heard: mpsc::SyncSender<Heard>,
     ) -> io::Result<Link> {
         let mut command = Command::new(&machine.program);
@@ -90,8 +88,7 @@ impl Link {
         let (pinged, kept) = (Pinged::default(), complaint.clone());
         let pinging = pinged.clone();
         let (messages, killed_at, listener) = (Some(messages), None, None);
-        let mut link =
-            Link { child, messages, session, seq: 0, pinged, killed_at, complaint, listener };
+        let mut link = Link { child, messages, seq: 0, pinged, killed_at, complaint, listener };
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
             return Err(io::Error::other("the command has no pipes"));
         };
@@ -103,13 +100,13 @@ impl Link {
         Ok(link)
     }
 
-    /// Sends a request. If the agent is gone, nothing happens: its output has ended, too.
-    pub fn send(&mut self, body: Request) {
+    /// Sends a request, and returns its number. If the agent is gone, nothing happens: its output has ended, too.
+    pub fn send(&mut self, body: Request) -> u64 {
         self.seq += 1;
-        let message = ToAgent { fleet: VERSION, session: self.session, seq: self.seq, body };
         if let Some(messages) = &self.messages {
-            let _ = messages.send(message);
+            let _ = messages.send(ToAgent { seq: self.seq, body });
         }
+        self.seq
     }
 
     /// When the last clock ping was sent, if it has this number and was not answered before.

@@ -7,12 +7,12 @@ use super::{
 use crate::{
     clock::{Fault, Ping, Region},
     error::Error,
-    machine::{Build, now_ns},
-    message::{Answer, FromAgent, Hello, LEASE, Request, VERSION},
+    machine::Build,
+    message::{Answer, FromAgent, Hello, LEASE, Request},
 };
-use regatta_record::{FORMAT, visible};
+use regatta_record::visible;
 use std::{
-    collections::BTreeSet,
+    collections::BTreeMap,
     ops::Range,
     sync::{
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -102,25 +102,24 @@ impl Drop for Members {
 
 /// What an agent sent, or how it failed.
 pub(super) enum Got {
-    Answer(Answer),
+    /// The number of the request that is answered, 0 for a report, and the answer or report.
+    Answer(u64, Answer),
     /// What happened, as the rest of a sentence.
     Failed(String),
 }
 
 impl Members {
-    /// Starts the command of each machine, and reserves the agents, unless `stop` is set meanwhile.
+    /// Starts the command of each machine, and sets the lease of the agents, unless `stop` is set meanwhile.
     pub fn connect(
         machines: &[Machine],
         build: &Build,
         settings: Settings,
         stop: &AtomicBool,
     ) -> Result<Members, Error> {
-        // Sessions of one agent differ: they are started by different processes, or at different times.
-        let session = now_ns() ^ u64::from(std::process::id()).rotate_left(48);
         let (sender, heard) = mpsc::sync_channel(MOST_WAITING);
         let mut links = Vec::new();
         for (number, machine) in machines.iter().enumerate() {
-            let link = Link::start(machine, number, session, sender.clone());
+            let link = Link::start(machine, number, sender.clone());
             links.push(link.map_err(|error| {
                 let program = machine.program.to_string_lossy();
                 fail(&machine.name, format!("cannot be reached: {program} does not start: {error}"))
@@ -144,8 +143,7 @@ impl Members {
         };
         let (all, now) = (all.map(member).collect(), Instant::now());
         let mut members = Members { all, heard, settings, renewed: now, looked: now };
-        let lease_ms = settings.lease.as_millis() as u64;
-        members.ask_all(Request::Reserve { lease_ms }, |answer| *answer == Answer::Reserved)?;
+        members.ask_all(&Request::Lease { ms: settings.lease.as_millis() as u64 })?;
         Ok(members)
     }
 
@@ -157,19 +155,21 @@ impl Members {
         self.all.iter().map(of).collect()
     }
 
-    /// Sends a request to an agent.
-    pub fn send(&mut self, number: usize, body: Request) {
+    /// Sends a request to an agent, and returns its number.
+    pub fn send(&mut self, number: usize, body: Request) -> u64 {
         let member = &mut self.all[number];
         member.waits_since.get_or_insert_with(Instant::now);
         member.prepares |= matches!(body, Request::Prepare { .. });
-        member.link.send(body);
+        member.link.send(body)
     }
 
     /// Waits for the next message of any agent, and meanwhile renews the leases. `None` if nothing came.
     pub fn next(&mut self, within: Duration) -> Option<(usize, Got)> {
         if self.renewed.elapsed() >= RENEWED_EVERY {
             self.renewed = Instant::now();
-            (0..self.all.len()).for_each(|number| self.send(number, Request::Renew));
+            for number in 0..self.all.len() {
+                self.send(number, Request::Renew);
+            }
         }
         if let Some(lost) = self.look() {
             return Some(lost);
@@ -190,7 +190,7 @@ impl Members {
                     };
                     member.pings.push(Ping { t0_ns, t1_ns, t2_ns, t3_ns: at_ns });
                 }
-                Got::Answer(message.body)
+                Got::Answer(message.seq, message.body)
             }
             Came::Nonsense(error) => Got::Failed(format!("sent no valid message: {error}")),
             Came::End => Got::Failed(format!("is gone: {}", member.link.ending())),
@@ -226,41 +226,33 @@ impl Members {
     }
 
     /// As [`Members::ask`], of all agents.
-    pub fn ask_all(
-        &mut self,
-        request: Request,
-        is_expected: impl Fn(&Answer) -> bool,
-    ) -> Result<(), Error> {
-        self.ask(0..self.all.len(), &request, is_expected)
+    pub fn ask_all(&mut self, request: &Request) -> Result<(), Error> {
+        self.ask(0..self.all.len(), request)
     }
 
-    /// Sends a request to some agents, and waits until each has sent the expected answer. Reports of load
-    /// processes are ignored meanwhile.
-    fn ask(
-        &mut self,
-        of: Range<usize>,
-        request: &Request,
-        is_expected: impl Fn(&Answer) -> bool,
-    ) -> Result<(), Error> {
-        of.clone().for_each(|number| self.send(number, request.clone()));
-        let (mut waits, deadline) = (of.collect::<BTreeSet<_>>(), Instant::now() + ANSWERED_WITHIN);
-        while let Some(first) = waits.first() {
+    /// Sends a request to some agents, and waits until each has carried it out. Reports of load processes, and
+    /// answers to earlier requests, are ignored meanwhile.
+    fn ask(&mut self, of: Range<usize>, request: &Request) -> Result<(), Error> {
+        let asked = of.map(|number| (number, self.send(number, request.clone())));
+        let mut waits: BTreeMap<usize, u64> = asked.collect();
+        let deadline = Instant::now() + ANSWERED_WITHIN;
+        while let Some(first) = waits.keys().next() {
             if Instant::now() > deadline {
                 let because = "is alive, but does not answer a request".to_owned();
                 return Err(fail(&self.all[*first].name, because));
             }
-            match self.next(LOOKED_EVERY) {
-                Some((number, Got::Answer(answer))) if is_expected(&answer) => {
+            let Some((number, got)) = self.next(LOOKED_EVERY) else { continue };
+            let because = match got {
+                Got::Answer(seq, _) if waits.get(&number) != Some(&seq) => continue,
+                Got::Answer(_, answer) if request.is_answered_by(&answer) => {
                     waits.remove(&number);
+                    continue;
                 }
-                Some((number, Got::Answer(Answer::Refused { because }))) => {
-                    return Err(fail(&self.all[number].name, format!("refused: {because}")));
-                }
-                Some((number, Got::Failed(because))) => {
-                    return Err(fail(&self.all[number].name, because));
-                }
-                Some((_, Got::Answer(_))) | None => {}
-            }
+                Got::Answer(_, Answer::Refused { because }) => format!("refused: {because}"),
+                Got::Answer(..) => "answered a request with something else".to_owned(),
+                Got::Failed(because) => because,
+            };
+            return Err(fail(&self.all[number].name, because));
         }
         Ok(())
     }
@@ -278,8 +270,7 @@ impl Members {
                 if sent > 0 && began.elapsed() > share {
                     break;
                 }
-                let is_clock = |answer: &Answer| matches!(answer, Answer::Clock { .. });
-                self.ask(number..number + 1, &Request::Clock, is_clock)?;
+                self.ask(number..number + 1, &Request::Clock)?;
             }
         }
         Ok(())
@@ -342,7 +333,8 @@ fn introductions(
 fn not_there(link: &mut Link, came: Came) -> String {
     match came {
         Came::Nonsense(error) => format!(
-            "did not introduce itself: {error}; a login there must print nothing in a non-interactive shell"
+            "did not introduce itself: {error}; a login there must print nothing in a non-interactive shell, and regatta \
+             there must be the same build"
         ),
         Came::End | Came::Message(_) => {
             let ending = link.ending();
@@ -360,11 +352,10 @@ fn not_there(link: &mut Link, came: Came) -> String {
 
 /// Checks how an agent introduces itself.
 fn hello(name: &str, message: FromAgent, ours: &Build) -> Result<Hello, Error> {
-    let FromAgent { fleet, body, .. } = message;
-    let Answer::Hello(hello) = body else {
-        return Err(fail(name, format!("did not introduce itself: it sent {body:?}")));
+    let Answer::Hello(hello) = message.body else {
+        return Err(fail(name, format!("did not introduce itself: it sent {:?}", message.body)));
     };
-    if fleet != VERSION || hello.format != FORMAT || hello.build != ours.sha256 {
+    if hello.build != ours.sha256 {
         let words = |version: &str, build: &str| {
             visible(&format!("{version} with SHA-256 {}", build.get(..12).unwrap_or(build)))
         };

@@ -123,21 +123,23 @@ impl Shared {
         const LOOKS_EVERY: Duration = Duration::from_millis(10);
         let mut members = self.members();
         let Some(all) = members.as_mut() else { return Err(Error::Interrupted) };
-        all.send(0, Request::Site(ask));
+        // The number of the request whose answer ends this.
+        let mut asked = all.send(0, Request::Site(ask));
         let (mut is_aborted, deadline) = (false, Instant::now() + limit);
         loop {
             match all.next(LOOKS_EVERY) {
-                Some((_, Got::Answer(Answer::Site(answer)))) if !is_aborted => return Ok(answer),
-                Some((_, Got::Answer(Answer::Refused { because }))) if !is_aborted => {
-                    return Err(fail(&self.name, because));
-                }
-                Some((_, Got::Answer(Answer::Aborted))) => return Err(Error::Interrupted),
+                Some((_, Got::Answer(seq, answer))) if seq == asked => match answer {
+                    Answer::Site(answer) => return Ok(answer),
+                    Answer::Refused { because } => return Err(fail(&self.name, because)),
+                    Answer::Aborted => return Err(Error::Interrupted),
+                    _ => {}
+                },
                 Some((_, Got::Failed(because))) => {
                     let error = self.is_lost(because);
                     *members = None;
                     return Err(error);
                 }
-                Some((_, Got::Answer(_))) | None => {}
+                Some((_, Got::Answer(..))) | None => {}
             }
             if Instant::now() > deadline {
                 let error = self.is_lost(format!("is alive, but did not answer within {limit:?}"));
@@ -145,8 +147,7 @@ impl Shared {
                 return Err(error);
             }
             if ends_by_stop && !is_aborted && self.stop.load(Relaxed) {
-                is_aborted = true;
-                all.send(0, Request::Abort);
+                (is_aborted, asked) = (true, all.send(0, Request::Abort));
             }
         }
     }

@@ -90,7 +90,7 @@ impl<'a> Session<'a> {
         let failed = |because: String| Some((first, Heard::Failed(because)));
         let answer = match got {
             Got::Failed(because) => return failed(because),
-            Got::Answer(answer) => answer,
+            Got::Answer(_, answer) => answer,
         };
         match answer {
             Answer::Report { process, message } => {

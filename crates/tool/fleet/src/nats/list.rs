@@ -22,22 +22,25 @@ const ANSWERED_WITHIN: Duration = Duration::from_millis(300);
 /// Longest answer, in bytes.
 const LONGEST: usize = 4096;
 
-/// What an agent says of itself.
+/// What an agent says of itself. An agent of another build may say more, and is listed, too.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct About {
-    pub role: String,
+pub struct About {
+    /// Version of its program.
     pub version: String,
+    /// SHA-256 of its program.
     pub build: String,
+    /// Architecture of its program.
     pub arch: String,
+    /// Number of CPUs that it may use.
     pub cores: u32,
+    /// What it does.
     pub state: State,
 }
 
 /// What a standing agent does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum State {
+pub enum State {
     /// It waits for a leader.
     Idle,
     /// It serves one.
@@ -56,18 +59,8 @@ pub struct Listed {
 /// What an agent answered. Its texts are visible characters only.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// Its role: `load`.
-    pub role: String,
-    /// Number of CPUs that it may use.
-    pub cores: u32,
-    /// Architecture of its program.
-    pub arch: String,
-    /// Version of its program.
-    pub version: String,
-    /// SHA-256 of its program.
-    pub build: String,
-    /// Whether it serves a leader.
-    pub is_busy: bool,
+    /// What it said of itself.
+    pub about: About,
     /// Whether two agents have this name, which no load can use then.
     pub is_double: bool,
     /// Shortest round trip of a question, through the broker.
@@ -119,19 +112,11 @@ async fn ask(config: &Config) -> Result<BTreeMap<String, Seen>, Error> {
 }
 
 fn seen(answer: &[u8], rtt: Duration) -> Option<Seen> {
-    let about = serde_json::from_slice(answer).ok().filter(|_| answer.len() <= LONGEST)?;
-    let About { role, version, build, arch, cores, state } = about;
-    let [role, version, build, arch] = [role, version, build, arch].map(|text| visible(&text));
-    Some(Seen {
-        role,
-        cores,
-        arch,
-        version,
-        build,
-        is_busy: state == State::Busy,
-        is_double: false,
-        rtt,
-    })
+    let about: About = serde_json::from_slice(answer).ok().filter(|_| answer.len() <= LONGEST)?;
+    let About { version, build, arch, .. } = &about;
+    let [version, build, arch] = [version, build, arch].map(|text| visible(text));
+    let about = About { version, build, arch, ..about };
+    Some(Seen { about, is_double: false, rtt })
 }
 
 #[cfg(test)]
@@ -141,7 +126,6 @@ mod tests {
     #[test]
     fn an_answer_is_read_and_its_texts_are_made_visible() {
         let about = About {
-            role: "load".into(),
             version: "\u{1b}[2J".into(),
             build: "00ff".into(),
             arch: "x86_64".into(),
@@ -150,13 +134,24 @@ mod tests {
         };
         let answer = serde_json::to_vec(&about).unwrap();
         let seen = seen(&answer, Duration::from_micros(90)).unwrap();
-        assert!(seen.is_busy && seen.version == "\\u{1b}[2J" && seen.cores == 4);
+        assert_eq!(seen.about, About { version: "\\u{1b}[2J".into(), ..about });
+    }
+
+    #[test]
+    fn an_agent_of_another_build_that_says_more_is_listed() {
+        let answer = r#"{"role":"load","version":"0.0.9","build":"00ff","arch":"x86_64","cores":4,"state":"idle"}"#;
+        let seen = seen(answer.as_bytes(), Duration::ZERO).unwrap();
+        assert_eq!((seen.about.version.as_str(), seen.about.state), ("0.0.9", State::Idle));
     }
 
     #[test]
     fn other_answers_are_ignored() {
-        let long = format!("{{\"role\":\"{}\"}}", "x".repeat(5_000));
-        for answer in ["", "{}", "[1]", &long] {
+        let of = |version: &str| {
+            let rest = r#""build":"00ff","arch":"x86_64","cores":4,"state":"idle""#;
+            format!(r#"{{"version":"{version}",{rest}}}"#)
+        };
+        assert!(seen(of("1").as_bytes(), Duration::ZERO).is_some());
+        for answer in ["", "{}", "[1]", &of(&"x".repeat(5_000))] {
             assert!(seen(answer.as_bytes(), Duration::ZERO).is_none());
         }
     }

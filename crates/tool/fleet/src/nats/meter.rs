@@ -88,13 +88,12 @@ impl Load {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::VERSION;
     use regatta_record::LoadProgress;
 
     const MOST: NonZeroU32 = NonZeroU32::new(100).unwrap();
 
     fn line(body: Answer) -> Vec<u8> {
-        serde_json::to_vec(&FromAgent { fleet: VERSION, session: 1, seq: 0, body }).unwrap()
+        serde_json::to_vec(&FromAgent { seq: 0, body }).unwrap()
     }
 
     fn report(process: u32, settled: u64) -> Vec<u8> {

@@ -31,7 +31,7 @@ mod stream;
 mod targets;
 
 pub use init::init;
-pub use list::{Listed, Seen, list};
+pub use list::{About, Listed, Seen, State, list};
 pub use manifest::{Kubernetes, Limits, Members, Memory, Slurm};
 pub use policy::Policy;
 pub use relay::{agents, relay};

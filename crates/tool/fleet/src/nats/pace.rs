@@ -85,11 +85,11 @@ mod tests {
     fn a_second_load_waits_and_what_follows_it_waits_with_it() {
         let (mut held, mut pace, now) = (Held::default(), Pace::default(), Instant::now());
         for (begins_load, message) in
-            [(false, "reserve"), (true, "load"), (true, "load"), (false, "order")]
+            [(false, "lease"), (true, "load"), (true, "load"), (false, "order")]
         {
             held.push(begins_load, message.into()).unwrap();
         }
-        assert_eq!(all(&mut held, &mut pace, now), [&b"reserve"[..], b"load"]);
+        assert_eq!(all(&mut held, &mut pace, now), [&b"lease"[..], b"load"]);
         assert_eq!(held.wait(&pace, now), Some(BETWEEN_LOADS));
         let early = now + Duration::from_millis(999);
         assert!(all(&mut held, &mut pace, early).is_empty() && !held.is_empty());

@@ -32,13 +32,9 @@ impl Policy {
         // Each request of a load is listed, so that one that is added later is not permitted.
         let (plan, parts) = match request {
             Request::Prepare { plan, parts } => (plan, parts),
-            Request::Reserve { lease_ms } => return self.check_lease(*lease_ms),
-            Request::Renew
-            | Request::Clock
-            | Request::Order(_)
-            | Request::Abort
-            | Request::Release => return Ok(()),
-            _ => return Err("it carries out nothing but loads (--role load)".into()),
+            Request::Lease { ms } => return self.check_lease(*ms),
+            Request::Renew | Request::Clock | Request::Order(_) | Request::Abort => return Ok(()),
+            _ => return Err("it carries out nothing but loads".into()),
         };
         self.check_parts(parts)?;
         plan.check().map_err(|error| error.to_string())?;
@@ -226,7 +222,7 @@ mod tests {
         let closed = Plan { connections: 1_000_000, drive: Drive::Closed, ..plan() };
         let request = Request::Prepare { plan: Box::new(closed), parts: parts() };
         assert_eq!(none.check(&request, None), Ok(()));
-        let lease = Request::Reserve { lease_ms: 10_000 };
+        let lease = Request::Lease { ms: 10_000 };
         let order = regatta_load::Order { order: LeaderCommand::Connect, at_ns: None };
         for request in
             [lease, Request::Clock, Request::Renew, Request::Order(order), Request::Abort]
@@ -288,7 +284,7 @@ mod tests {
 
     #[test]
     fn a_longer_lease_than_the_limit_is_refused() {
-        let check = |lease_ms| policy().check(&Request::Reserve { lease_ms }, Some(MINUTE));
+        let check = |ms| policy().check(&Request::Lease { ms }, Some(MINUTE));
         assert_eq!(check(10_000), Ok(()));
         let expected =
             "a leader may be silent for at most 10s, and this one asks for a lease of 10.001s";
@@ -333,7 +329,7 @@ mod tests {
         // 19 a request for the server's side of a race, which names commands.
         let site = Request::Site(serde_json::json!({ "start": "touch /tmp/x" }));
         let error = policy().check(&site, None).unwrap_err();
-        assert_eq!(error, "it carries out nothing but loads (--role load)");
+        assert_eq!(error, "it carries out nothing but loads");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::{
     error::Error,
     leader::Machine,
     machine::now_ns,
-    message::{Answer, FromAgent, LEASE, VERSION},
+    message::{Answer, FromAgent, LEASE},
 };
 use async_nats::{Message, Subscriber};
 use futures_lite::StreamExt;
@@ -226,7 +226,7 @@ impl Relay {
             return Ok(());
         }
         self.pulsed = Instant::now();
-        let pulse = FromAgent { fleet: VERSION, session: 0, seq: 0, body: Answer::Pulse };
+        let pulse = FromAgent { seq: 0, body: Answer::Pulse };
         self.pass_on(serde_json::to_vec(&pulse).unwrap_or_default()).await
     }
 

@@ -7,7 +7,7 @@ use super::{
     policy::{Policy, share_of_connections},
     pump::{BEHIND_LONGEST, FromPipe, ToPipe, read_lines, write_lines},
 };
-use crate::message::{Answer, FromAgent, Request, ToAgent, VERSION};
+use crate::message::{Answer, FromAgent, Request, ToAgent};
 use std::{
     ffi::OsString,
     io,
@@ -104,23 +104,25 @@ impl Session {
     /// # Errors
     /// Why the session cannot go on, as a clause.
     pub fn take(&mut self, line: Vec<u8>, policy: &Policy) -> Result<Option<String>, String> {
-        let message: ToAgent = serde_json::from_slice(&line)
-            .map_err(|error| format!("the leader sent no valid message: {error}"))?;
-        if let Err(because) = policy.check(&message.body, self.left(policy)) {
+        let ToAgent { seq, body } = serde_json::from_slice(&line).map_err(|error| {
+            format!(
+                "the leader sent no valid message: {error}; if regatta was replaced since this agent was started, \
+                 restart the agent"
+            )
+        })?;
+        if let Err(because) = policy.check(&body, self.left(policy)) {
             self.refused += 1;
             if self.refused > MOST_REFUSED || !self.end.stream.has_room() {
                 return Err(format!(
                     "the leader sent too many requests that are refused; the last: {because}"
                 ));
             }
-            let ToAgent { session, seq, .. } = message;
-            let body = Answer::Refused { because: because.clone() };
-            let refused = FromAgent { fleet: VERSION, session, seq, body };
+            let refused = FromAgent { seq, body: Answer::Refused { because: because.clone() } };
             let answer = serde_json::to_vec(&refused).map_err(|error| error.to_string())?;
             self.end.stream.write(&answer);
             return Ok(Some(because));
         }
-        let load = match &message.body {
+        let load = match &body {
             Request::Prepare { plan, parts } => Some(share_of_connections(plan, parts)),
             _ => None,
         };
@@ -231,7 +233,7 @@ mod tests {
     }
 
     fn message(body: Request) -> Vec<u8> {
-        let message = ToAgent { fleet: VERSION, session: 1, seq: 1, body };
+        let message = ToAgent { seq: 1, body };
         serde_json::to_vec(&message).unwrap()
     }
 
@@ -249,6 +251,16 @@ mod tests {
         }
         let error = session.take(line, &policy()).unwrap_err();
         assert!(error.starts_with("the leader sent too many requests"), "{error}");
+        stopped(session);
+    }
+
+    #[test]
+    fn a_message_of_another_build_ends_the_session_with_what_to_do() {
+        let mut session = session("cat");
+        let line = br#"{"fleet":1,"session":7,"seq":1,"body":"renew"}"#;
+        let error = session.take(line.to_vec(), &policy()).unwrap_err();
+        assert!(error.contains("no valid message: unknown field `fleet`"), "{error}");
+        assert!(error.ends_with("restart the agent"), "{error}");
         stopped(session);
     }
 

@@ -52,7 +52,6 @@ pub fn standing(
     let fail = |what| move |error: io::Error| Error::Machine { what, error };
     let build = Build::running(version).map_err(fail("read this program"))?;
     let about = About {
-        role: "load".into(),
         version: build.version,
         build: build.sha256,
         arch: ARCH.into(),

@@ -1,7 +1,7 @@
 //! An agent whose leader is this test, which writes the messages itself.
 
 use crate::common::{Recorder, mark, marked, plan};
-use regatta_fleet::{Answer, FromAgent, Request, ToAgent, VERSION};
+use regatta_fleet::{Answer, FromAgent, Request, ToAgent};
 use regatta_load::{
     Plan, Until,
     wire::{self, Inbox},
@@ -35,8 +35,8 @@ impl Leader {
             panic!("no hello")
         };
         assert!(hello.cores > 0 && hello.build.len() == 64 && hello.version == "test");
-        leader.send(Request::Reserve { lease_ms });
-        assert_eq!(leader.next().body, Answer::Reserved);
+        leader.send(Request::Lease { ms: lease_ms });
+        assert_eq!(leader.next(), FromAgent { seq: 1, body: Answer::Pulse });
         let until = Until::Elapsed(Duration::from_secs(60));
         let plan = Plan { until, threads: 1, ..plan(server.address) };
         leader.send(Request::Prepare { plan: Box::new(plan), parts: vec![Part::whole(1)] });
@@ -53,7 +53,7 @@ impl Leader {
 
     fn send(&mut self, body: Request) {
         self.seq += 1;
-        let message = ToAgent { fleet: VERSION, session: 5, seq: self.seq, body };
+        let message = ToAgent { seq: self.seq, body };
         wire::send(self.stdin.as_mut().unwrap(), &message).unwrap();
     }
 
@@ -93,7 +93,7 @@ fn nothing_remains_after_the_lease_of_a_silent_leader() {
 fn a_message_that_takes_longer_than_the_lease_to_come_is_carried_out() {
     let server = Recorder::start();
     let mut leader = Leader::start(1_000, &server);
-    let renew = ToAgent { fleet: VERSION, session: 5, seq: 3, body: Request::Renew };
+    let renew = ToAgent { seq: 3, body: Request::Renew };
     let line = serde_json::to_string(&renew).unwrap() + "\n";
     for part in line.as_bytes().chunks(line.len() / 20) {
         leader.stdin.as_mut().unwrap().write_all(part).unwrap();
@@ -108,7 +108,7 @@ fn a_leader_that_reads_nothing_is_not_heard_for_long() {
     let server = Recorder::start();
     let mut leader = Leader::start(1_000, &server);
     let mut stdin = leader.stdin.take().unwrap();
-    let clock = |seq| ToAgent { fleet: VERSION, session: 5, seq, body: Request::Clock };
+    let clock = |seq| ToAgent { seq, body: Request::Clock };
     let sent = (3..200_000).take_while(|seq| wire::send(&mut stdin, &clock(*seq)).is_ok()).count();
     // What fits into the pipes and the agent.
     assert!(sent < 10_000, "it took {sent} requests");

@@ -60,15 +60,17 @@ fn an_agent_that_says_nothing_or_something_else_is_refused() {
 
 #[test]
 fn another_build_is_refused_with_what_to_do() {
-    let other = behind(
-        "$agent | sed -u 's/\"build\":\"[0-9a-f]*\"/\"build\":\"00ff\"/'",
-        machine("old", "load-process", &mark()),
-    );
-    let error = refused(&[other]);
-    let expected =
-        "agent old runs another build of regatta: test with SHA-256 00ff there, test with ";
-    assert!(error.starts_with(expected), "{error}");
-    assert!(error.contains("use --deploy"), "{error}");
+    // The second one has other fields, too.
+    let fields = r#"s/^{/{"fleet":1,"session":0,/; s/"cores":[0-9]*/"format":9/"#;
+    for change in ["", fields] {
+        let change = format!(r#"s/"build":"[0-9a-f]*"/"build":"00ff"/; {change}"#);
+        let agent = machine("old", "load-process", &mark());
+        let error = refused(&[behind(&format!("$agent | sed -u '{change}'"), agent)]);
+        let expected =
+            "agent old runs another build of regatta: test with SHA-256 00ff there, test with ";
+        assert!(error.starts_with(expected), "{error}");
+        assert!(error.contains("use --deploy"), "{error}");
+    }
 }
 
 /// Runs a load of a minute on two agents until something that `does` to the second one ends it.
@@ -172,6 +174,12 @@ fn an_agent_cannot_change_when_the_leader_asked_for_its_time() {
 }
 
 #[test]
+fn something_else_than_the_answer_to_a_request_is_an_error() {
+    let error = lied("s/\"body\":\"pulse\"/\"body\":\"aborted\"/").unwrap_err();
+    assert_eq!(error, "agent liar answered a request with something else");
+}
+
+#[test]
 fn impossible_numbers_are_errors_that_name_the_agent() {
     const HUGE: &str = "18446744073709551615";
     let set = |field: &str| lied(&format!("s/\"{field}\":[0-9]*/\"{field}\":{HUGE}/")).unwrap_err();
@@ -228,15 +236,15 @@ fn connecting_ends_soon_after_it_is_interrupted() {
 #[test]
 fn a_silent_agent_is_noticed_beside_one_that_sends_without_end() {
     let (server, mark) = (Recorder::start(), mark());
-    let pulse = "{\"fleet\":1,\"session\":0,\"seq\":0,\"body\":\"pulse\"}";
+    let pulse = "{\"seq\":0,\"body\":\"pulse\"}";
     let flood = behind(
         &format!(
-            "$agent | {{ IFS= read -r hello; echo \"$hello\"; IFS= read -r reserved; echo \"$reserved\"; exec yes '{pulse}'; }}"
+            "$agent | {{ IFS= read -r hello; echo \"$hello\"; IFS= read -r lease; echo \"$lease\"; exec yes '{pulse}'; }}"
         ),
         machine("flood", "load-process", &mark),
     );
     let silent = behind(
-        "$agent | { IFS= read -r hello; echo \"$hello\"; IFS= read -r reserved; echo \"$reserved\"; exec sleep 60; }",
+        "$agent | { IFS= read -r hello; echo \"$hello\"; IFS= read -r lease; echo \"$lease\"; exec sleep 60; }",
         machine("silent", "load-process", &mark),
     );
     let mut fleet = connect(&[silent, flood.clone(), flood.clone(), flood]).unwrap();

@@ -3,7 +3,6 @@
 mod agent;
 mod common;
 mod failing;
-#[cfg(feature = "nats")]
 mod nats;
 mod same;
 mod site;

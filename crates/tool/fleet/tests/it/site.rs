@@ -32,6 +32,15 @@ fn a_site_answers_and_refuses_and_ends_with_its_session() {
 }
 
 #[test]
+fn an_answer_that_comes_again_is_not_taken_for_that_to_the_next_request() {
+    let agent = machine("sut", "load-process", &mark());
+    let (site, _) = connect(&behind("$agent | sed -u '/\"site\"/p'", agent));
+    for number in 1..=3_i32 {
+        assert_eq!(site.ask(number.into()).unwrap(), number);
+    }
+}
+
+#[test]
 fn an_agent_without_a_site_refuses() {
     let (site, stop) = connect(&machine("gen", "scripted", &mark()));
     assert_eq!(site.ask(7.into()).unwrap_err().to_string(), "agent gen runs no contenders");

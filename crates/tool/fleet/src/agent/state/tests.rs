@@ -4,14 +4,9 @@ use regatta_record::{LeaderCommand, LoadProgress};
 use regatta_script::Workload;
 
 const SECOND: u64 = 1_000_000_000;
-const SESSION: u64 = 7;
 
 fn message(seq: u64, body: Request) -> Event {
-    Event::Message(Box::new(ToAgent { fleet: VERSION, session: SESSION, seq, body }))
-}
-
-fn reserve() -> Request {
-    Request::Reserve { lease_ms: 10_000 }
+    Event::Message(Box::new(ToAgent { seq, body }))
 }
 
 fn prepare(processes: u32) -> Request {
@@ -49,14 +44,15 @@ fn on(agent: &mut Agent, event: Event, now_ns: u64) -> Vec<String> {
 
 fn running() -> Agent {
     let mut agent = Agent::new(0);
-    assert_eq!(on(&mut agent, message(1, reserve()), 0), ["reserved 1"]);
+    let lease = Request::Lease { ms: 10_000 };
+    assert_eq!(on(&mut agent, message(1, lease), 0), ["pulse 1"]);
     assert_eq!(on(&mut agent, message(2, prepare(2)), 0), ["kill", "start 2"]);
     assert_eq!(on(&mut agent, Event::Started(vec![1, 2]), 0), ["prepared 2"]);
     agent
 }
 
 #[test]
-fn a_session_from_reservation_to_release() {
+fn a_session_from_its_lease_to_its_end() {
     let mut agent = running();
     let order = |order| Request::Order(Order { order, at_ns: None });
     let effects = on(&mut agent, message(3, order(LeaderCommand::Connect)), 0);
@@ -67,7 +63,6 @@ fn a_session_from_reservation_to_release() {
     assert_eq!(on(&mut agent, message(4, Request::Abort), 0), ["kill", "aborted 4"]);
     assert_eq!(on(&mut agent, message(5, prepare(1)), 0), ["kill", "start 1"]);
     assert_eq!(on(&mut agent, Event::Started(vec![3]), 0), ["prepared 5"]);
-    assert_eq!(on(&mut agent, message(6, Request::Release), 0), ["kill", "released 6"]);
     assert_eq!(on(&mut agent, Event::LeaderGone, 0), ["kill", "exit"]);
 }
 
@@ -99,15 +94,6 @@ fn a_message_that_takes_longer_than_the_lease_renews_it_while_parts_of_it_come()
 }
 
 #[test]
-fn a_request_that_comes_twice_is_carried_out_once_and_answered_twice() {
-    let mut agent = running();
-    assert_eq!(on(&mut agent, message(2, prepare(2)), 0), ["prepared 2"]);
-    assert_eq!(on(&mut agent, message(1, reserve()), 0), [""; 0], "an earlier one");
-    assert_eq!(on(&mut agent, message(3, Request::Abort), 0), ["kill", "aborted 3"]);
-    assert_eq!(on(&mut agent, message(3, Request::Abort), 0), ["aborted 3"]);
-}
-
-#[test]
 fn an_order_that_comes_late_is_carried_out_and_reported() {
     let mut agent = running();
     let order = |at_ns| Request::Order(Order { order: LeaderCommand::OpenWindow, at_ns });
@@ -122,28 +108,23 @@ fn an_order_that_comes_late_is_carried_out_and_reported() {
 #[test]
 fn requests_that_do_not_fit_are_refused_with_the_reason() {
     let mut agent = Agent::new(0);
-    let refused = |agent: &mut Agent, event, expected: &str| {
-        let effects = on(agent, event, 0);
-        assert!(effects.len() == 1 && effects[0].contains(expected), "{effects:?}");
+    let mut refused = |body, because: &str| {
+        assert_eq!(on(&mut agent, message(7, body), 0), [format!("refuse 7: {because}")]);
     };
-    refused(&mut agent, message(1, Request::Renew), "not reserved for this leader");
-    refused(&mut agent, message(1, Request::Reserve { lease_ms: 1 }), "got one of 1 ms");
-    let old = ToAgent { fleet: 0, session: SESSION, seq: 1, body: reserve() };
-    refused(&mut agent, Event::Message(Box::new(old)), "speaks version 1, and the leader 0");
-    let mut agent = running();
-    let stranger =
-        |body| Event::Message(Box::new(ToAgent { fleet: VERSION, session: 8, seq: 9, body }));
-    refused(&mut agent, stranger(reserve()), "reserved already");
-    refused(&mut agent, stranger(Request::Abort), "not reserved for this leader");
-    refused(&mut agent, message(3, prepare(0)), "expected 1 to 64 parts");
-    on(&mut agent, message(4, Request::Release), 0);
-    refused(&mut agent, message(5, prepare(1)), "not reserved for this leader");
+    for ms in [99, 600_001, u64::MAX] {
+        let because = format!("expected a lease of 100 to 600000 ms, got one of {ms} ms");
+        refused(Request::Lease { ms }, &because);
+    }
+    refused(prepare(0), "expected 1 to 64 parts of a load, got 0");
+    refused(prepare(65), "expected 1 to 64 parts of a load, got 65");
+    let order = Order { order: LeaderCommand::Connect, at_ns: None };
+    refused(Request::Order(order), "there are no load processes to order");
+    assert_eq!(agent.deadline_ns(), 10 * SECOND, "the usual lease");
 }
 
 #[test]
-fn processes_that_cannot_be_started_leave_the_agent_reserved() {
+fn processes_that_cannot_be_started_leave_the_agent_ready_for_a_load() {
     let mut agent = Agent::new(0);
-    on(&mut agent, message(1, reserve()), 0);
     on(&mut agent, message(2, prepare(1)), 0);
     let effects = on(&mut agent, Event::NotStarted("no file".into()), 0);
     assert_eq!(effects, ["refuse 2: no file"]);
@@ -153,11 +134,8 @@ fn processes_that_cannot_be_started_leave_the_agent_reserved() {
 #[test]
 fn the_lease_is_renewed_while_the_site_carries_out_a_request() {
     let mut agent = Agent::new(0);
-    let start = || Request::Site("start".into());
-    let effects = on(&mut agent, message(1, start()), 0);
-    assert_eq!(effects, ["refuse 1: the agent is not reserved for this leader"]);
-    on(&mut agent, message(1, reserve()), 0);
-    assert_eq!(on(&mut agent, message(2, start()), 0), ["site 2: \"start\""]);
+    let start = Request::Site("start".into());
+    assert_eq!(on(&mut agent, message(2, start), 0), ["site 2: \"start\""]);
     assert_eq!(on(&mut agent, message(3, Request::Renew), 8 * SECOND), ["pulse 3"]);
     let answer = |seq, answer| Event::OfSite { seq, answer };
     assert_eq!(on(&mut agent, answer(2, Ok("x".into())), 12 * SECOND), ["site 2"]);
@@ -207,21 +185,20 @@ impl Simulated {
 }
 
 fn any_event() -> impl Strategy<Value = (u8, u64, bool, u64)> {
-    (0..13_u8, 0..12_u64, any::<bool>(), 0..3 * SECOND)
+    (0..12_u8, 0..12_u64, any::<bool>(), 0..3 * SECOND)
 }
 
 fn event(which: u8, seq: u64) -> Event {
     let order = |order, at_ns| Request::Order(Order { order, at_ns });
     match which {
-        0 | 1 => message(seq, Request::Reserve { lease_ms: 2_000 }),
+        0 | 1 => message(seq, Request::Lease { ms: 2_000 }),
         2 | 3 => message(seq, prepare(1 + seq as u32 % 3)),
         4 => message(seq, order(LeaderCommand::Connect, None)),
         5 => message(seq, order(LeaderCommand::OpenWindow, Some(seq))),
         6 => message(seq, Request::Abort),
-        7 => message(seq, Request::Release),
-        8 => message(seq, Request::Renew),
-        9 => message(seq, Request::Clock),
-        11 => message(seq, Request::Site(seq.into())),
+        7 => message(seq, Request::Renew),
+        8 => message(seq, Request::Clock),
+        9 => message(seq, Request::Site(seq.into())),
         10 => Event::Ended { process: 0, how: "ended".into() },
         _ => Event::Tick,
     }

@@ -43,7 +43,7 @@ impl Limits {
     /// The options, without the agent's file.
     fn options(&self) -> Vec<String> {
         let targets: Vec<String> = self.targets.iter().map(Targets::to_string).collect();
-        let mut options = vec!["--role=load".into(), format!("--targets={}", targets.join(","))];
+        let mut options = vec![format!("--targets={}", targets.join(","))];
         options.extend(self.max_rate.map(|rate| format!("--max-rate={rate}/s")));
         options.extend(self.max_connections.map(|most| format!("--max-connections={most}")));
         options.extend(
@@ -222,7 +222,6 @@ mod tests {
             max_session: Some(Duration::from_secs(90)),
         };
         let expected = [
-            "--role=load",
             "--targets=10.0.0.0/24:8000-8999,[fd00::1]:80",
             "--max-rate=500000/s",
             "--max-connections=9",
@@ -230,7 +229,7 @@ mod tests {
         ];
         assert_eq!(limits.options(), expected);
         (limits.max_rate, limits.max_connections, limits.max_session) = (None, None, None);
-        assert_eq!(limits.options(), expected[..2]);
+        assert_eq!(limits.options(), expected[..1]);
     }
 
     #[test]

@@ -107,7 +107,7 @@ mod tests {
             "#SBATCH --time=61",
             "program=/opt/regatta",
             "folder='/home/a b/it'\\''s'",
-            "options=('--role=load' '--targets=[fd00::/64]:80-81')",
+            "options=('--targets=[fd00::/64]:80-81')",
             "    agents=(gen1 gen2)",
         ] {
             assert!(script.lines().any(|one| one == line), "{line}:\n{script}");

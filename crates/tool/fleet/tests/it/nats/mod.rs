@@ -10,7 +10,7 @@ use crate::{
 };
 use place::Place;
 use raw::Raw;
-use regatta_fleet::{Error, Settings};
+use regatta_fleet::{Error, Settings, nats::State};
 use regatta_load::{Arrivals, Burst, Drive, Phase, Plan, Progress, Until, WarmUp};
 use regatta_testkit::deadline::{until, until_within};
 use rustix::process::{Pid, Signal, kill_process};
@@ -97,12 +97,12 @@ fn an_agent_serves_one_leader_at_a_time_and_is_listed() {
     let listed = place.list();
     let [gen1, gen2] = &listed[..] else { panic!("{listed:?}") };
     let seen = gen1.seen.as_ref().unwrap();
-    assert!(seen.is_busy && seen.role == "load" && seen.version == "test", "{seen:?}");
-    assert!(seen.rtt > Duration::ZERO && seen.build.len() == 64, "{seen:?}");
+    assert_eq!((seen.about.state, seen.about.version.as_str()), (State::Busy, "test"));
+    assert!(seen.rtt > Duration::ZERO && seen.about.build.len() == 64, "{seen:?}");
     assert!(gen2.seen.is_none() && gen2.name == "gen2");
     drop(fleet);
     until("it waits for the next leader", || {
-        place.list()[0].seen.as_ref().is_some_and(|seen| !seen.is_busy)
+        place.list()[0].seen.as_ref().is_some_and(|seen| seen.about.state == State::Idle)
     });
 }
 
@@ -277,7 +277,7 @@ fn without_its_leader_a_load_is_gone_within_the_lease() {
     assert!(error.error.to_string().starts_with("agent gen1 is gone: its command ended"));
     until_within(Duration::from_secs(4), "the load is gone", || place.is_idle());
     until("the agent waits for the next leader", || {
-        place.list()[0].seen.as_ref().is_some_and(|seen| !seen.is_busy)
+        place.list()[0].seen.as_ref().is_some_and(|seen| seen.about.state == State::Idle)
     });
 }
 
