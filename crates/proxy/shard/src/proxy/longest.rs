@@ -29,6 +29,17 @@ impl Proxy {
         if command.bytes.len() <= LEAST {
             return None;
         }
+        self.may_exceed(client, conn, command, effects)
+    }
+
+    #[cold]
+    fn may_exceed(
+        &mut self,
+        client: &mut Client,
+        conn: Conn,
+        command: &Command<'_>,
+        effects: &mut Fx,
+    ) -> Option<Next> {
         let length = command.args().map(<[u8]>::len).max().filter(|length| *length > LEAST)?;
         let now = effects.now().instant;
         let upstream = self.peers.upstream(conn)?;
