@@ -273,7 +273,10 @@ impl Proxy {
         if upstream.is_admitted && has_room && takes_more {
             return false;
         }
-        upstream.hold(client, has_room, effects);
+        upstream.hold(client);
+        if upstream.is_admitted && !has_room {
+            upstream.wants_drained(true, effects);
+        }
         true
     }
 
@@ -371,14 +374,11 @@ impl Proxy {
 }
 
 impl Upstream {
-    /// Lets a client wait until the node has room, or has accepted the user. `has_room`: there is room for output.
+    /// Lets a client wait until the connection can be used: see [`Upstream::held`].
     #[cold]
-    fn hold(&mut self, client: &mut Client, has_room: bool, effects: &mut Fx) {
+    pub(crate) fn hold(&mut self, client: &mut Client) {
         self.held.push(client.conn);
         client.node_is_full = true;
-        if self.is_admitted && !has_room {
-            self.wants_drained(true, effects);
-        }
     }
 
     /// Sets whether [`Engine::room`](regatta_engine::Engine::room) is called once all output to the

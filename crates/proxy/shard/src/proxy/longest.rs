@@ -62,8 +62,7 @@ impl Proxy {
             upstream.longest = Longest::Asked;
             upstream.wait_for_itself(What::Longest, now);
         }
-        upstream.held.push(client.conn);
-        client.node_is_full = true;
+        upstream.hold(client);
         self.check_soon(now);
         Some(Next::Full)
     }
