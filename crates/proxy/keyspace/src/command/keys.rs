@@ -83,6 +83,19 @@ impl Command {
         error.map_or(Ok(keys), Err)
     }
 
+    /// The position of the only key, if it is the same in every request that has this argument.
+    #[inline]
+    pub(crate) fn only_key(&self) -> Option<usize> {
+        match self.specs {
+            [KeySpec { flags, begin: Begin::Index(at), find: Find::Range { last: 0, .. } }]
+                if flags & (NOT_KEY | INCOMPLETE) == 0 && !self.has(MOVABLEKEYS) =>
+            {
+                Some(usize::from(*at))
+            }
+            _ => None,
+        }
+    }
+
     /// Returns the positions of the keys that are known, and the error if there may be more.
     pub(crate) fn known_keys<A: Arguments + ?Sized>(&self, args: &A) -> (Keys, Option<KeysError>) {
         if self.has(MOVABLEKEYS)
@@ -333,6 +346,26 @@ mod tests {
     #[test]
     fn no_command_has_too_many_specifications() {
         assert!(Command::all().iter().all(|command| command.specs.len() <= MOST));
+    }
+
+    #[test]
+    fn the_only_key_is_where_the_search_finds_it() {
+        let mut some = 0;
+        for command in Command::all() {
+            let Some(only) = command.only_key() else { continue };
+            some += 1;
+            for count in 1..9 {
+                let arguments = ["x"; 9];
+                let found = command.keys(&arguments[..count]).map(Iterator::collect::<Vec<_>>);
+                let expected =
+                    if only < count { Ok(vec![only]) } else { Err(KeysError::Malformed) };
+                assert_eq!(found, expected, "{} with {count} arguments", command.name);
+            }
+        }
+        assert!(some > 100, "{some}");
+        for other in ["mget", "rename", "eval", "sort", "ping", "migrate"] {
+            assert_eq!(Command::find(other.as_bytes()).unwrap().only_key(), None, "{other}");
+        }
     }
 
     proptest! {

@@ -18,7 +18,6 @@ impl RedisSharding {
         self.nodes
     }
 
-    #[inline]
     pub(super) fn node(self, key: &[u8]) -> usize {
         crc32fast::hash(tag(key)) as usize % self.nodes
     }

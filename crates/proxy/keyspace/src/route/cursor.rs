@@ -25,8 +25,8 @@ pub struct Cursor {
     pub node: usize,
     /// The cursor for that node.
     pub cursor: u64,
-    /// The node's place in the order of the scan.
-    number: usize,
+    /// The node's place in the order of the scan, below `MAX_NODES`. Every decision has room for a cursor, so it is small.
+    number: u16,
     /// In a cluster, that of the map.
     stamp: Option<u8>,
 }
@@ -46,6 +46,7 @@ impl Cursor {
         let stamp = Some(cluster.stamp());
         let number = (raw >> BITS) as usize % MAX_MASTERS;
         let (node, cursor) = (cluster.order().get(number).copied(), raw & ((1 << BITS) - 1));
+        let number = number as u16;
         let is_current = raw == 0 || raw >> (BITS + NUMBER_BITS) == u64::from(cluster.stamp());
         let node = node.filter(|_| is_current).ok_or_else(refusal::moved_scan)?;
         Ok(Cursor { node, cursor, number, stamp })
@@ -56,7 +57,8 @@ impl Cursor {
             return Some(Cursor { node: 0, cursor: raw, number: 0, stamp: None });
         }
         let node = usize::try_from(raw >> BITS).ok().filter(|node| *node < nodes)?;
-        Some(Cursor { node, cursor: raw & ((1 << BITS) - 1), number: node, stamp: None })
+        let number = node as u16;
+        Some(Cursor { node, cursor: raw & ((1 << BITS) - 1), number, stamp: None })
     }
 
     /// Returns the client's next cursor, after the node replied with `next`; 0 after the last of this many nodes.
@@ -67,10 +69,10 @@ impl Cursor {
         }
         let stamp = u64::from(self.stamp.unwrap_or(0)) << (BITS + NUMBER_BITS);
         match next {
-            0 if self.number + 1 >= nodes => Some(0),
-            0 => Some(stamp | (self.number as u64 + 1) << BITS),
+            0 if usize::from(self.number) + 1 >= nodes => Some(0),
+            0 => Some(stamp | (u64::from(self.number) + 1) << BITS),
             _ if next >> BITS != 0 => None,
-            _ => Some(stamp | (self.number as u64) << BITS | next),
+            _ => Some(stamp | u64::from(self.number) << BITS | next),
         }
     }
 }
@@ -96,7 +98,7 @@ mod tests {
     }
 
     fn at(node: usize, cursor: u64) -> Cursor {
-        Cursor { node, cursor, number: node, stamp: None }
+        Cursor { node, cursor, number: node as u16, stamp: None }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     arguments::Arguments,
-    command::{Begin, Command, Find, KeySpec, KeysError, flag, options},
+    command::{Command, KeysError, flag, options},
     map::{Home, Map},
 };
 
@@ -133,12 +133,8 @@ fn route<A: Arguments + ?Sized>(
 /// Redis 7.2: the node decides. Only for commands that read one key, whose position does not depend on the
 /// others, so that nothing is read or written elsewhere.
 fn may_take_more(command: &Command, policy: Policy, arguments: usize) -> bool {
-    let has_one_key = matches!(
-        command.specs,
-        [KeySpec { begin: Begin::Index(_), find: Find::Range { last: 0, .. }, .. }]
-    );
     matches!(policy, Policy::Keys)
-        && has_one_key
+        && command.only_key().is_some()
         && command.has(flag::READONLY)
         && arguments > usize::from(command.arity.unsigned_abs())
 }
@@ -161,6 +157,12 @@ fn keys<A: Arguments + ?Sized>(
     map: &Map,
     plan: &mut Plan,
 ) -> Result<Keyed, Vec<u8>> {
+    // Most requests have one key at a fixed place, which needs no search.
+    if let Some(key) = command.only_key().and_then(|at| args.get(at)) {
+        let Home { node, group } = map.home(key);
+        plan.group = Some(group);
+        return Ok(Keyed::Node(node));
+    }
     let (keys, error) = command.known_keys(args);
     let mut found = match error {
         None => Keyed::None,

@@ -168,6 +168,12 @@ fn commands_about_all_keys_go_to_all_nodes() {
 }
 
 #[test]
+fn a_decision_is_small() {
+    // It is made, and copied, for each request.
+    assert!(size_of::<Decision>() <= 40, "{} bytes", size_of::<Decision>());
+}
+
+#[test]
 fn a_scan_starts_with_the_first_node() {
     assert_eq!(place(&route("scan 0 count 5")), Some((0, 0)));
     let third = (2_u64 << 48) + 9;

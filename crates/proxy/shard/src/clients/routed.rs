@@ -1,6 +1,6 @@
 //! A command, and where it goes.
 
-use regatta_keyspace::route::{Decision, Plan};
+use regatta_keyspace::route::Decision;
 use regatta_proto::resp::Command;
 
 /// A command of a client with its routing decision.
@@ -8,6 +8,4 @@ use regatta_proto::resp::Command;
 pub(crate) struct Routed<'a> {
     pub command: &'a Command<'a>,
     pub decision: &'a Decision,
-    /// The parts of a split command.
-    pub plan: &'a Plan,
 }

@@ -61,7 +61,7 @@ pub(crate) struct Repeated {
     pub(crate) slot: u16,
     pub(crate) hops: u8,
     pub(crate) bytes: Vec<u8>,
-    /// When it arrived: see [`Heads`](crate::observe::heads::Heads).
+    /// When it arrived: see [`Entry`](crate::node::kept::Entry).
     pub(crate) arrived_us: u32,
     pub(crate) to: To,
     /// When it is sent, and when it is too late for that.

@@ -1,8 +1,11 @@
 //! A connection to a node.
 
 use crate::{
-    node::{kept::Kept, loss_reason::Loss},
-    observe::{class::Class, heads::Heads},
+    node::{
+        kept::{Entry, Kept},
+        loss_reason::Loss,
+    },
+    observe::class::Class,
 };
 use regatta_engine::Conn;
 use regatta_proto::resp::{Replies, Value};
@@ -40,10 +43,8 @@ pub(crate) struct Upstream {
     pub(crate) most: usize,
     /// What the next replies are for. An entry stays when its client disconnects.
     pub(crate) waiting: VecDeque<Waiter>,
-    /// The first bytes of the requests of these entries.
-    pub(crate) heads: Heads,
-    /// In a cluster: the requests of these entries.
-    pub(crate) kept: Option<Box<Kept>>,
+    /// What is kept of the requests of these entries.
+    pub(crate) kept: Kept,
     /// When the first entry became the first.
     pub(crate) since: Instant,
     /// When the first bytes of the incomplete reply arrived: a number of [`Clock`](crate::observe::clock::Clock).
@@ -153,25 +154,14 @@ pub(crate) struct Waiter {
     pub(crate) sent_us: u32,
     pub(crate) what: What,
     pub(crate) class: Class,
-    /// How many bytes are kept of the request and its time: see [`Heads`].
-    pub(crate) head: u8,
-    /// Whether the request is among those that are kept: see [`Kept`].
+    /// Whether the request is among those of which something is kept: see [`Kept`].
     pub(crate) is_kept: bool,
 }
 
 impl Waiter {
     /// One for a reply whose duration is not measured.
     pub(crate) fn new(client: Conn, slot: u32, what: What) -> Self {
-        Waiter {
-            client,
-            slot,
-            part: 0,
-            sent_us: 0,
-            what,
-            class: Class::Other,
-            head: 0,
-            is_kept: false,
-        }
+        Waiter { client, slot, part: 0, sent_us: 0, what, class: Class::Other, is_kept: false }
     }
 
     /// One for this part of a client's reply.
@@ -245,8 +235,7 @@ impl Upstream {
             streamed: 0,
             most: if use_ == Use::Login { LOGINS } else { OWED },
             waiting: VecDeque::new(),
-            heads: Heads::default(),
-            kept: None,
+            kept: Kept::default(),
             since: now,
             begun_us: None,
             charged: None,
@@ -268,15 +257,12 @@ impl Upstream {
         self.waiting.push_back(waiter);
     }
 
-    /// Keeps a request to a node of a cluster. `hops`: how often it was sent before.
-    pub(crate) fn keep(&mut self, request: &[u8], slot: Option<u16>, hops: u8) {
-        let is_shared = self.use_ == Use::Shared;
-        self.kept.get_or_insert_default().push(request, slot, hops, is_shared);
-    }
-
-    /// The bytes of the requests that are kept.
-    pub(crate) fn kept_bytes(&self) -> usize {
-        self.kept.as_ref().map_or(0, |kept| kept.bytes())
+    /// Registers the pending reply to a request. `kept`: what is kept of it for the slow log and a cluster, if these need
+    /// something.
+    #[inline]
+    pub(crate) fn wait_for(&mut self, waiter: Waiter, kept: Option<(&[u8], Entry)>, now: Instant) {
+        let is_kept = kept.is_some_and(|(request, entry)| self.kept.push(request, entry));
+        self.wait(Waiter { is_kept, ..waiter }, now);
     }
 
     /// Registers a pending reply to the proxy itself.

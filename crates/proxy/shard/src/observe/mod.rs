@@ -3,7 +3,6 @@
 pub(crate) mod class;
 pub(crate) mod clock;
 pub(crate) mod durations;
-pub(crate) mod heads;
 pub(crate) mod hot_keys;
 pub(crate) mod slow_log;
 pub(crate) mod space_saving;

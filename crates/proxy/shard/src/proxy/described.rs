@@ -79,8 +79,7 @@ impl Proxy {
     /// Lets a client wait for the reply of a node that was asked over this connection. Returns false if that was lost.
     fn waits_for_description(&mut self, client: &mut Client, conn: Conn) -> bool {
         let Some(upstream) = self.peers.upstream(conn) else { return false };
-        upstream.held.push(client.conn);
-        client.node_is_full = true;
+        upstream.hold(client);
         true
     }
 

@@ -1,10 +1,13 @@
 //! Requests to nodes over shared connections.
 
 use crate::{
-    clients::{client::Client, next::Next, routed::Routed},
-    cluster::redirect::runs_program,
+    clients::{
+        client::{Client, OWED},
+        next::Next,
+        routed::Routed,
+    },
     node::{
-        kept::MOST,
+        kept::{ENTRY, Entry, HEAD, MOST},
         pools::Key,
         upstream::{STRANGERS, Upstream, Use, Waiter, What},
     },
@@ -19,13 +22,16 @@ use rand::Rng;
 use regatta_engine::{Conn, ConnInterest};
 use regatta_keyspace::{
     command::flag,
-    route::{Cursor, Decision, Merge, Part},
+    route::{Cursor, Decision, Merge, Part, Plan},
 };
 use regatta_proto::resp::{Command, write_command};
 use std::sync::Arc;
 
 /// Unsent bytes to a node beyond which the clients that use it are paused.
 pub(crate) const FULL: usize = 1 << 20;
+
+// Connections of one client keep the first bytes of requests, and none is without an entry: in a cluster its slot matters.
+const _: () = assert!(OWED * (ENTRY + HEAD) < MOST);
 
 impl Proxy {
     /// Forwards a request to one node. Its reply is sent to the client.
@@ -61,33 +67,29 @@ impl Proxy {
         command: &Command<'_>,
         effects: &mut Fx,
     ) {
-        let now = effects.now().instant;
-        let (sent_us, class) = (self.clock.at_us(now), self.class);
-        let request = written(effects, conn, |out| as_array(command, out));
-        if let Some(upstream) = self.peers.upstream(conn) {
-            let waiter = Waiter::new(client.conn, client.ring.wait(), What::Whole);
-            let (is_off, arrived_us) = (self.slow_us == OFF, self.arrived_us);
-            let head = if is_off { 0 } else { upstream.heads.push(request, arrived_us) };
-            let is_kept = self.cluster.is_some();
-            if is_kept {
-                upstream.keep(request, self.group, 0);
-                if runs_program(command.arg(0).unwrap_or_default())
-                    && let Some(kept) = &mut upstream.kept
-                {
-                    kept.last_runs_program();
-                }
-            }
-            upstream.wait(Waiter { sent_us, class, head, is_kept, ..waiter }, now);
-        }
-        self.check_soon(now);
+        let waiter = Waiter::new(client.conn, client.ring.wait(), What::Whole);
+        self.send_part(waiter, conn, effects, |out| as_array(command, out));
     }
 
     /// Sends the parts of a split request.
     pub(crate) fn split(
         &mut self,
         client: &mut Client,
-        Routed { command, decision, plan }: Routed<'_>,
+        routed: Routed<'_>,
         merge: Merge,
+        effects: &mut Fx,
+    ) -> Next {
+        let plan = std::mem::take(&mut self.plan);
+        let next = self.send_parts(client, routed, (merge, &plan), effects);
+        self.plan = plan;
+        next
+    }
+
+    fn send_parts(
+        &mut self,
+        client: &mut Client,
+        Routed { command, decision }: Routed<'_>,
+        (merge, plan): (Merge, &Plan),
         effects: &mut Fx,
     ) -> Next {
         let asked = || plan.parts().map(|part| part.node);
@@ -112,7 +114,7 @@ impl Proxy {
     pub(crate) fn send_to_all(
         &mut self,
         client: &mut Client,
-        Routed { command, decision, .. }: Routed<'_>,
+        Routed { command, decision }: Routed<'_>,
         merge: Merge,
         effects: &mut Fx,
     ) -> Next {
@@ -144,7 +146,7 @@ impl Proxy {
     pub(crate) fn scan(
         &mut self,
         client: &mut Client,
-        Routed { command, decision, .. }: Routed<'_>,
+        Routed { command, decision }: Routed<'_>,
         cursor: Cursor,
         effects: &mut Fx,
     ) -> Next {
@@ -225,7 +227,9 @@ impl Proxy {
         Merging::new(rule, asked, writes, Arc::clone(&self.settings.nodes))
     }
 
-    /// Sends a part of a request over a connection that can take output. `waiter`: for its reply; `write` appends it.
+    /// Sends a request of a client, or a part of one, over a connection that can take output. `waiter`: for its reply;
+    /// `write` appends it. [`Proxy::input`] schedules the check for all requests together.
+    #[inline]
     pub(crate) fn send_part(
         &mut self,
         waiter: Waiter,
@@ -237,15 +241,11 @@ impl Proxy {
         let (sent_us, class) = (self.clock.at_us(now), self.class);
         let request = written(effects, conn, write);
         if let Some(upstream) = self.peers.upstream(conn) {
-            let (is_off, arrived_us) = (self.slow_us == OFF, self.arrived_us);
-            let head = if is_off { 0 } else { upstream.heads.push(request, arrived_us) };
-            let is_kept = self.cluster.is_some() && waiter.what == What::Part;
-            if is_kept {
-                upstream.keep(request, self.group, 0);
-            }
-            upstream.wait(Waiter { sent_us, class, head, is_kept, ..waiter }, now);
+            let entry = Entry { arrived_us: self.arrived_us, slot: self.group, hops: 0 };
+            let is_kept = self.slow_us != OFF || self.cluster.is_some();
+            let kept = is_kept.then_some((request, entry));
+            upstream.wait_for(Waiter { sent_us, class, ..waiter }, kept, now);
         }
-        self.check_soon(now);
     }
 
     /// Chooses a node for a request that any node can answer: the same one for a client while it is
@@ -264,20 +264,17 @@ impl Proxy {
 
     /// Returns whether a node reads too slowly, or has not accepted the user of the connection yet. The client then
     /// waits.
+    #[inline]
     pub(crate) fn is_full(&mut self, client: &mut Client, conn: Conn, effects: &mut Fx) -> bool {
         let Some(upstream) = self.peers.upstream(conn) else { return false };
-        if !upstream.is_admitted {
-            upstream.held.push(client.conn);
-            client.node_is_full = true;
-            return true;
-        }
         let has_room = effects.pending(conn) < FULL;
-        if has_room && upstream.waiting.len() < upstream.most && upstream.kept_bytes() < MOST {
+        let takes_more =
+            upstream.waiting.len() < upstream.most && upstream.kept.whole_bytes() < MOST;
+        if upstream.is_admitted && has_room && takes_more {
             return false;
         }
-        upstream.held.push(client.conn);
-        client.node_is_full = true;
-        if !has_room {
+        upstream.hold(client);
+        if upstream.is_admitted && !has_room {
             upstream.wants_drained(true, effects);
         }
         true
@@ -297,11 +294,14 @@ impl Proxy {
     /// down, or does not accept the pool's user; see [`Proxy::unavailable`].
     #[inline]
     pub(crate) fn shared_to(&mut self, pool: usize, node: usize, effects: &mut Fx) -> Option<Conn> {
-        if let Some(conn) = self.pools.get(pool).shared[node]
-            && effects.out(conn).is_some()
-        {
-            return Some(conn);
+        match self.pools.get(pool).shared[node] {
+            Some(conn) if effects.out(conn).is_some() => Some(conn),
+            _ => self.open_shared(pool, node, effects),
         }
+    }
+
+    #[cold]
+    fn open_shared(&mut self, pool: usize, node: usize, effects: &mut Fx) -> Option<Conn> {
         let conn = self.connect(pool, node, Use::Shared, effects)?;
         self.pools.get(pool).shared[node] = Some(conn);
         Some(conn)
@@ -352,6 +352,9 @@ impl Proxy {
         }
         // A connection is opened again after each loss, and the node may then have another version.
         if use_ == Use::Shared {
+            if self.cluster.is_some() {
+                upstream.kept.keep_whole();
+            }
             if settings.auth.of_nodes && upstream.is_admitted {
                 upstream.most = STRANGERS;
             }
@@ -371,6 +374,13 @@ impl Proxy {
 }
 
 impl Upstream {
+    /// Lets a client wait until the connection can be used: see [`Upstream::held`].
+    #[cold]
+    pub(crate) fn hold(&mut self, client: &mut Client) {
+        self.held.push(client.conn);
+        client.node_is_full = true;
+    }
+
     /// Sets whether [`Engine::room`](regatta_engine::Engine::room) is called once all output to the
     /// node has been written.
     pub(crate) fn wants_drained(&self, wants_drained: bool, effects: &mut Fx) {

@@ -86,6 +86,10 @@ impl Proxy {
             }
         }
         self.tally.errors(client.ring.take_errors());
+        // A node owes a reply.
+        if !client.ring.is_empty() {
+            self.check_soon(effects.now().instant);
+        }
         let is_empty = rest.took(at, bytes);
         let is_partial = client.input == Input::Read && !is_empty;
         client.note_partial(is_partial, at > 0, effects.now().instant);
@@ -103,6 +107,9 @@ impl Proxy {
         self.spare.pop().unwrap_or_else(|| Box::new(Rest::new(Commands::new(limits))))
     }
 
+    /// Handles a command. Inlined, because it is the path of every request; its only other caller gives commands another
+    /// name.
+    #[inline(always)]
     pub(crate) fn command(
         &mut self,
         client: &mut Client,
@@ -129,24 +136,19 @@ impl Proxy {
             // Who stores large values may read them next.
             client.reply_bytes = client.reply_bytes.max(command.bytes.len());
         }
-        let mut plan = std::mem::take(&mut self.plan);
-        let mut decision = decide(command, &self.map, &mut plan);
-        self.group = plan.group();
+        let mut decision = decide(command, &self.map, &mut self.plan);
         if decision.command.is_none() && client.identity.is_trusted {
-            self.plan = plan;
             decision = match self.decide_unknown(client, command, decision, effects) {
                 Ok(described) => described,
                 Err(next) => return next,
             };
-            plan = std::mem::take(&mut self.plan);
-            self.group = plan.group();
         }
+        self.group = self.plan.group();
         if self.settings.alters_requests() {
             if self.settings.shards_pubsub
                 && client.identity.is_trusted
                 && is_renamed(decision.name())
             {
-                self.plan = plan;
                 return self.renamed(client, command, effects);
             }
             if !self.settings.splits_writes {
@@ -161,7 +163,7 @@ impl Proxy {
             _ => Kind::Refused,
         };
         self.class = self.kind.class(&decision);
-        let routed = Routed { command, decision: &decision, plan: &plan };
+        let routed = Routed { command, decision: &decision };
         let next = if !client.identity.is_trusted {
             self.before_trust(client, command, &decision, effects)
         } else {
@@ -171,7 +173,6 @@ impl Proxy {
                 Mode::Subscribed(_) => self.subscribed(client, routed, effects),
             }
         };
-        self.plan = plan;
         if self.hot_keys.is_some() && self.may_be_served(client, &decision) {
             self.sample(command, &decision, next, effects);
         }
@@ -181,7 +182,7 @@ impl Proxy {
     /// Carries out a routing decision for a client in plain mode. Also used for some commands of
     /// clients that watch keys or are subscribed.
     pub(crate) fn go(&mut self, client: &mut Client, routed: Routed<'_>, effects: &mut Fx) -> Next {
-        let Routed { command, decision, .. } = routed;
+        let Routed { command, decision } = routed;
         match &decision.route {
             Route::OneNode(node) => self.forward(client, *node, command, effects),
             Route::AnyNode => {

@@ -29,6 +29,17 @@ impl Proxy {
         if command.bytes.len() <= LEAST {
             return None;
         }
+        self.may_exceed(client, conn, command, effects)
+    }
+
+    #[cold]
+    fn may_exceed(
+        &mut self,
+        client: &mut Client,
+        conn: Conn,
+        command: &Command<'_>,
+        effects: &mut Fx,
+    ) -> Option<Next> {
         let length = command.args().map(<[u8]>::len).max().filter(|length| *length > LEAST)?;
         let now = effects.now().instant;
         let upstream = self.peers.upstream(conn)?;
@@ -51,8 +62,7 @@ impl Proxy {
             upstream.longest = Longest::Asked;
             upstream.wait_for_itself(What::Longest, now);
         }
-        upstream.held.push(client.conn);
-        client.node_is_full = true;
+        upstream.hold(client);
         self.check_soon(now);
         Some(Next::Full)
     }

@@ -5,6 +5,7 @@ use crate::{
         loss_reason::Loss,
         upstream::{Upstream, Use, What},
     },
+    peers::Peer,
     proxy::state::{Fx, Proxy},
     reply::errors,
 };
@@ -91,6 +92,21 @@ impl Proxy {
             Use::Shared | Use::Idle | Use::Probe | Use::Login | Use::Retired => {}
             // See above.
             Use::Slots | Use::Sentinel | Use::Announcements => {}
+        }
+    }
+
+    /// Closes the connections to nodes for which this holds, because what they depend on has moved.
+    pub(crate) fn lose_moved(
+        &mut self,
+        has_moved: impl Fn(&Proxy, &Upstream) -> bool,
+        effects: &mut Fx,
+    ) {
+        let moved = self.peers.upstreams().filter(|one| has_moved(self, one));
+        let moved: Vec<Conn> = moved.map(|one| one.conn).collect();
+        for conn in moved {
+            if let Some(Peer::Upstream(upstream)) = self.peers.take(conn) {
+                self.lose(*upstream, Loss::Moved, effects);
+            }
         }
     }
 

@@ -129,8 +129,11 @@ impl Proxy {
         let Some(waiter) = upstream.waiting.pop_front() else {
             return self.unsolicited(upstream, reply, effects);
         };
-        if waiter.is_kept && self.is_repeated(upstream, waiter, reply, effects) {
-            return None;
+        if waiter.is_kept {
+            upstream.kept.pop();
+            if self.is_repeated(upstream, waiter, reply, effects) {
+                return None;
+            }
         }
         let mut slow = None;
         if matches!(waiter.what, What::Whole | What::Part) {
@@ -433,7 +436,7 @@ impl Upstream {
     fn has_room(&self, effects: &Fx) -> bool {
         effects.pending(self.conn) < forward::FULL / 2
             && self.waiting.len() < OWED / 2
-            && self.kept_bytes() < MOST / 2
+            && self.kept.whole_bytes() < MOST / 2
     }
 
     /// When the current reply is late. `None`: never, because its command may block forever.

@@ -30,7 +30,7 @@ impl Proxy {
         routed: Routed<'_>,
         effects: &mut Fx,
     ) -> Next {
-        let Routed { command, decision, .. } = routed;
+        let Routed { command, decision } = routed;
         let name = decision.name();
         match &decision.route {
             Route::Lease(Lease::Subscription, _) => self.subscribe(client, command, effects),

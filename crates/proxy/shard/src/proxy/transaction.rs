@@ -81,7 +81,7 @@ impl Proxy {
         routed: Routed<'_>,
         effects: &mut Fx,
     ) -> Next {
-        let Routed { command, decision, .. } = routed;
+        let Routed { command, decision } = routed;
         match &decision.route {
             Route::Local(local @ (Local::Quit | Local::Reset)) => {
                 self.answer_locally(client, command, *local, effects)
@@ -295,7 +295,7 @@ impl Proxy {
 
     /// Handles a command of a client that watches keys and has not started a transaction.
     fn watching(&mut self, client: &mut Client, routed: Routed<'_>, effects: &mut Fx) -> Next {
-        let Routed { command, decision, .. } = routed;
+        let Routed { command, decision } = routed;
         let name = decision.name();
         let transaction = client.transaction();
         let own = transaction.lease.filter(|_| transaction.lost.is_none());

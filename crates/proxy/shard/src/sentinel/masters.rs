@@ -87,6 +87,8 @@ struct Master {
     /// Since when none has, and why.
     failing_since: Option<Instant>,
     why: String,
+    /// The address that a majority gives in this round and that is the master of another node, and the name of that.
+    clash: Option<(SocketAddr, String)>,
     /// Whether the last line about it says that it is known. `None`: there was none.
     is_reported: Option<bool>,
 }
@@ -291,12 +293,12 @@ impl Masters {
         let mut others = self.masters.iter().enumerate().filter(|(other, _)| *other != number);
         if let Some((_, other)) = others.find(|(_, other)| other.address == Some(chosen)) {
             // Keys of both nodes would be mixed in one server.
-            self.masters[number].why =
-                format!("they give {chosen}, which is the master of {}", other.node);
+            self.masters[number].clash = Some((chosen, other.node.clone()));
             return None;
         }
         let rounds = self.rounds;
         let master = &mut self.masters[number];
+        master.clash = None;
         if mem::replace(&mut master.decided, rounds) == rounds {
             return None;
         }
@@ -339,9 +341,10 @@ impl Masters {
                     format!("{name}: {}", what(answer.as_ref(), number))
                 })
                 .collect();
-            let clash = mem::take(&mut self.masters[number].why);
-            let clash =
-                if clash.starts_with("they give ") { format!("{clash}; ") } else { String::new() };
+            let clash = self.masters[number].clash.take();
+            let clash = clash.map_or_else(String::new, |(chosen, other)| {
+                format!("they give {chosen}, which is the master of {other}; ")
+            });
             let why =
                 format!("{clash}{majority} of {total} Sentinels must agree; {}", said.join("; "));
             self.fail(number, why, now);
@@ -440,6 +443,7 @@ impl Master {
             confirmed_at: None,
             failing_since: None,
             why: "the Sentinels were not asked yet".into(),
+            clash: None,
             is_reported: None,
         }
     }

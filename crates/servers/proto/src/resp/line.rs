@@ -4,7 +4,7 @@ use super::Malformed;
 use memchr::memchr;
 
 /// Maximum length of a line with a number, in bytes. A longer line is not a number.
-pub(super) const LONGEST_NUMBER: usize = 32;
+const LONGEST_NUMBER: usize = 32;
 
 /// Returns the line at the front of `input` without its CR LF, and its length with them; `None` if
 /// it is incomplete. `most`: the maximum length of the line in bytes.
@@ -22,10 +22,42 @@ pub(super) fn line(input: &[u8], most: usize) -> Result<Option<(&[u8], usize)>, 
     }
 }
 
+/// Returns the number in a line at the front of `input`, and the length of the line with its CR LF, if the number is
+/// canonical and has at most three digits. Nearly all lengths have: they are read without a search for the end of the line.
+#[inline]
+fn short_number(input: &[u8]) -> Option<(i64, usize)> {
+    let mut number = 0;
+    for at in 0..=3 {
+        match *input.get(at)? {
+            digit @ b'0'..=b'9' if at == 0 || number > 0 => {
+                number = number * 10 + i64::from(digit - b'0');
+            }
+            b'\r' if at > 0 && input.get(at + 1) == Some(&b'\n') => return Some((number, at + 2)),
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// Returns the length in a line at the front of `input`, and that of the line with its CR LF; `None` if the line is
+/// incomplete.
+#[inline]
+pub(super) fn length(input: &[u8]) -> Result<Option<(i64, usize)>, Malformed> {
+    if let Some(found) = short_number(input) {
+        return Ok(Some(found));
+    }
+    let Some((text, taken)) = line(input, LONGEST_NUMBER)? else { return Ok(None) };
+    let length = integer(text).ok_or(Malformed("a length is not a number"))?;
+    Ok(Some((length, taken)))
+}
+
 /// Returns the number in a line at the front of `input`, and the length of the line with its CR LF;
 /// `None` if the line is incomplete. The number must be canonical.
 #[inline]
 pub(super) fn number(input: &[u8], wrong: &'static str) -> Result<Option<(i64, usize)>, Malformed> {
+    if let Some(found) = short_number(input) {
+        return Ok(Some(found));
+    }
     let Some((text, taken)) = line(input, LONGEST_NUMBER).map_err(|_| Malformed(wrong))? else {
         return Ok(None);
     };
@@ -79,6 +111,26 @@ mod tests {
         assert!(line(b"abcd", 3).is_err());
         assert!(line(b"abcd\r\n", 3).is_err());
         assert_eq!(line(b"abc", 3), Ok(None));
+    }
+
+    #[test]
+    fn a_short_number_is_read_like_any_other() {
+        let some = [
+            "", "0", "1", "9", "10", "99", "100", "999", "1000", "00", "01", "012", "-1", "a",
+            "1a", "\n",
+        ];
+        for text in some {
+            for end in ["", "\r", "\r\n", "\r\n5", "\rx", "\n"] {
+                let input = [text.as_bytes(), end.as_bytes()].concat();
+                let expected = match line(&input, LONGEST_NUMBER) {
+                    Ok(Some((text, taken))) if text.len() <= 3 && !text.starts_with(b"-") => {
+                        canonical(text).map(|number| (number, taken))
+                    }
+                    _ => None,
+                };
+                assert_eq!(short_number(&input), expected, "{}", input.escape_ascii());
+            }
+        }
     }
 
     #[test]

@@ -1,9 +1,6 @@
 //! The client side: where replies end.
 
-use super::{
-    Malformed,
-    line::{LONGEST_NUMBER, integer, line},
-};
+use super::{Malformed, line::length};
 use memchr::memchr;
 
 /// Finds the ends of the replies of one connection, without parsing or buffering their contents. A
@@ -71,12 +68,12 @@ impl Replies {
                         false
                     }
                     b'$' | b'=' | b'!' | b'*' | b'~' | b'>' | b'%' | b'|' => {
-                        let Some((text, taken)) = line(&rest[1..], LONGEST_NUMBER)? else {
+                        let Some((length, taken)) = length(&rest[1..])? else {
                             return more(self, at);
                         };
                         self.begin(kind)?;
                         at += 1 + taken;
-                        self.length(kind, text)?
+                        self.length(kind, length)?
                     }
                     _ => return Err(Malformed("a reply has an unknown type")),
                 }
@@ -131,8 +128,7 @@ impl Replies {
 
     /// Handles the first line of an element that starts with a length. Returns whether the element
     /// is complete.
-    fn length(&mut self, kind: u8, text: &[u8]) -> Result<bool, Malformed> {
-        let length = integer(text).ok_or(Malformed("a length is not a number"))?;
+    fn length(&mut self, kind: u8, length: i64) -> Result<bool, Malformed> {
         if length == -1 && matches!(kind, b'$' | b'*') {
             return Ok(true);
         }

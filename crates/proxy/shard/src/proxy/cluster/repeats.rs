@@ -11,14 +11,14 @@
 use crate::{
     clients::client::Input,
     cluster::{
-        redirect::Redirect,
+        redirect::{Redirect, runs_program},
         state::{Repeated, To, is_earlier},
     },
     node::{
-        kept::Entry,
+        kept::{Entry, Request},
         upstream::{Upstream, Use, Waiter, What},
     },
-    proxy::state::{Fx, OFF, Proxy},
+    proxy::state::{Fx, Proxy},
     reply::errors,
 };
 use regatta_engine::Conn;
@@ -49,30 +49,45 @@ enum Step {
 }
 
 impl Proxy {
-    /// Handles the reply to a request that was kept. Returns whether it is an error that the client does not get, because
-    /// the request is sent again, or another error is the reply.
+    /// Handles the reply to the last request that was kept. Returns whether it is an error that the client does not get,
+    /// because the request is sent again, or another error is the reply.
+    #[inline]
     pub(crate) fn is_repeated(
         &mut self,
-        upstream: &mut Upstream,
+        upstream: &Upstream,
         waiter: Waiter,
         reply: &[u8],
         effects: &mut Fx,
     ) -> bool {
-        let Some((entry, bytes)) = upstream.kept.as_mut().and_then(|kept| kept.pop()) else {
-            return false;
-        };
+        let Some(cluster) = &self.cluster else { return false };
         let is_error = reply.first() == Some(&b'-') && upstream.streamed == 0;
-        if !is_error || entry.runs_program {
-            if let Some(cluster) = self.cluster.as_mut().filter(|cluster| !cluster.out.is_empty()) {
+        (is_error || !cluster.out.is_empty())
+            && self.may_be_repeated(upstream, waiter, is_error.then_some(reply), effects)
+    }
+
+    /// The same, where requests are being repeated, or the reply is this error.
+    #[cold]
+    fn may_be_repeated(
+        &mut self,
+        upstream: &Upstream,
+        waiter: Waiter,
+        error: Option<&[u8]>,
+        effects: &mut Fx,
+    ) -> bool {
+        let request = upstream.kept.last();
+        let Request { entry, bytes, is_all } = request;
+        let is_of_node = || request.name().is_some_and(|name| !runs_program(name));
+        let Some(reply) = error.filter(|_| is_of_node()) else {
+            if let Some(cluster) = &mut self.cluster {
                 cluster.note_answer(waiter, entry.slot);
             }
-            if is_error {
+            if let Some(reply) = error {
                 // The slot may have moved all the same.
                 let from = self.settings.nodes.address(upstream.node);
                 let _ = self.target(Redirect::of(reply, from), entry.slot, effects);
             }
             return false;
-        }
+        };
         let left = upstream.left.as_ref().map(|left| left.address);
         let from = left.unwrap_or_else(|| self.settings.nodes.address(upstream.node));
         let now = effects.now().instant;
@@ -84,15 +99,13 @@ impl Proxy {
         let is_last =
             self.peers.peek(waiter.client).is_none_or(|one| one.ring.is_last(waiter.slot));
         // A later request of the client could overtake it.
-        let may_try = is_last && !is_leased && !bytes.is_empty() && entry.hops < MOST_TRIES;
+        let may_try = is_last && !is_leased && is_all && entry.hops < MOST_TRIES;
         if matches!(to, Ok(To::Owner | To::Successor(_))) && !may_try {
             return false;
         }
         let to = match to {
             _ if is_leased => Err("another node"),
-            Ok(_) if bytes.is_empty() => {
-                Err("another node, and the request is too large to be kept")
-            }
+            Ok(_) if !is_all => Err("another node, and the request is too large to be kept"),
             Ok(To::Moved(_) | To::Ask(_)) if entry.hops >= MOST_HOPS => {
                 Err("another node, again and again")
             }
@@ -100,7 +113,6 @@ impl Proxy {
         };
         let bytes = bytes.to_vec();
         self.tally.reply(upstream.node, waiter.class, 0, true);
-        let (arrived_us, _) = upstream.heads.take(waiter.head);
         match to {
             Ok(to) => {
                 let due = match to {
@@ -109,9 +121,8 @@ impl Proxy {
                     _ if entry.hops >= MANY_HOPS => now + pause(entry.hops - MANY_HOPS),
                     _ => now,
                 };
-                let arrived_us = arrived_us.unwrap_or(waiter.sent_us);
+                let (arrived_us, hops) = (entry.arrived_us, entry.hops + 1);
                 let until = now + UNKNOWN_FOR.min(self.settings.node_timeout);
-                let hops = entry.hops + 1;
                 let again = Repeated { waiter, slot, hops, bytes, arrived_us, to, due, until };
                 self.repeat(again, effects);
             }
@@ -233,7 +244,7 @@ impl Proxy {
 
     /// Whether a later request of the client for the same slot is on its way to the node to which it was sent first.
     fn is_followed(&self, one: &Repeated) -> bool {
-        let is_it = |waiter: &Waiter, entry: &Entry| {
+        let is_it = |waiter: &Waiter, entry: Entry| {
             waiter.client == one.waiter.client
                 && entry.slot == Some(one.slot)
                 && entry.hops == 0
@@ -241,8 +252,7 @@ impl Proxy {
         };
         self.peers.upstreams().any(|upstream| {
             let waiting = upstream.waiting.iter().filter(|waiter| waiter.is_kept);
-            let entries = upstream.kept.iter().flat_map(|kept| kept.entries());
-            waiting.zip(entries).any(|(waiter, entry)| is_it(waiter, entry))
+            waiting.zip(upstream.kept.requests()).any(|(waiter, kept)| is_it(waiter, kept.entry))
         })
     }
 
@@ -338,10 +348,8 @@ impl Proxy {
             upstream.wait_for_itself(What::Queued, now);
         }
         out.extend_from_slice(&one.bytes);
-        upstream.keep(&one.bytes, Some(one.slot), one.hops);
-        let is_off = self.slow_us == OFF;
-        let head = if is_off { 0 } else { upstream.heads.push(&one.bytes, one.arrived_us) };
-        upstream.wait(Waiter { sent_us, head, is_kept: true, ..one.waiter }, now);
+        let entry = Entry { arrived_us: one.arrived_us, slot: Some(one.slot), hops: one.hops };
+        upstream.wait_for(Waiter { sent_us, ..one.waiter }, Some((&one.bytes[..], entry)), now);
         if let Some(cluster) = &mut self.cluster {
             let out = cluster.out.entry((one.waiter.client, one.slot)).or_default();
             out.set(one.waiter.slot, Some(conn));

@@ -137,19 +137,12 @@ impl Proxy {
     ) {
         let moved = || (0..differing.len()).filter(|node| differing[*node]);
         moved().for_each(|node| self.note_left(node, nodes));
-        let has_ended = |one: &&Upstream| match one.use_ {
-            Use::Leased(client) => differing[one.node] && !self.is_answering(one, client),
+        let has_ended = |own: &Proxy, one: &Upstream| match one.use_ {
+            Use::Leased(client) => differing[one.node] && !own.is_answering(one, client),
             Use::Subscribed(_) => differing[one.node],
             _ => false,
         };
-        let own =
-            self.peers.upstreams().filter(|one| has_ended(one) || self.has_moved(one, before));
-        let own: Vec<Conn> = own.map(|one| one.conn).collect();
-        for conn in own {
-            if let Some(Peer::Upstream(upstream)) = self.peers.take(conn) {
-                self.lose(*upstream, Loss::Moved, effects);
-            }
-        }
+        self.lose_moved(|own, one| has_ended(own, one) || own.has_moved(one, before), effects);
         moved().for_each(|node| self.leave_node(node, effects));
         self.release_waiting(effects.now().instant);
     }
@@ -162,15 +155,10 @@ impl Proxy {
 
     /// Ends leases of nodes whose slots have moved, once they have brought the reply that was on its way.
     pub(crate) fn end_left_leases(&mut self, effects: &mut Fx) {
-        let is_over = |one: &&Upstream| {
+        let is_over = |_: &Proxy, one: &Upstream| {
             matches!(one.use_, Use::Leased(_)) && one.left.is_some() && one.waiting.is_empty()
         };
-        let over: Vec<Conn> = self.peers.upstreams().filter(is_over).map(|one| one.conn).collect();
-        for conn in over {
-            if let Some(Peer::Upstream(upstream)) = self.peers.take(conn) {
-                self.lose(*upstream, Loss::Moved, effects);
-            }
-        }
+        self.lose_moved(is_over, effects);
     }
 
     /// Whether a connection of one client depends on a slot that has moved. While a request is in flight over it, its node

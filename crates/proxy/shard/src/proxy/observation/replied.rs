@@ -12,7 +12,10 @@
 
 use crate::{
     clients::{client::Client, identity::Identity, ring::SlowReply},
-    node::upstream::{Upstream, Waiter},
+    node::{
+        kept::Request,
+        upstream::{Upstream, Waiter},
+    },
     observe::{
         class::Class,
         slow_log::{LONGEST_NAME, SlowEntry, arguments},
@@ -27,7 +30,7 @@ impl Proxy {
     #[inline]
     pub(crate) fn observe(
         &mut self,
-        upstream: &mut Upstream,
+        upstream: &Upstream,
         waiter: Waiter,
         is_error: bool,
         now: Now,
@@ -40,29 +43,29 @@ impl Proxy {
             duration_us = blocked_us;
         }
         self.tally.reply(upstream.node, waiter.class, duration_us, is_error);
-        let (arrived_us, head) = upstream.heads.take(waiter.head);
         if duration_us < self.slow_us || waiter.class == Class::Blocking {
             return None;
         }
-        let before_us = arrived_us.map_or(0, |arrived_us| waiter.sent_us.wrapping_sub(arrived_us));
-        let durations_us = (duration_us, u64::from(before_us));
-        let id = self.log_slow(waiter.client, head, durations_us, now);
+        let request = if waiter.is_kept { upstream.kept.last() } else { Request::default() };
+        let id = self.log_slow(waiter, request, duration_us, now);
         Some(SlowReply { slot: waiter.slot, id, begun_us })
     }
 
-    /// Adds a request to the slow log. `head`: its first bytes; `durations_us`: at the node, and before that in the
-    /// proxy. Returns the number of the entry.
+    /// Adds a request to the slow log. `request`: what is kept of it; `duration_us`: its time at the node. Returns the number
+    /// of the entry.
     #[cold]
-    fn log_slow(&self, client: Conn, head: &[u8], durations_us: (u64, u64), now: Now) -> u64 {
-        let client = self.peers.peek(client).map(|client| &client.identity);
+    fn log_slow(&self, waiter: Waiter, request: Request<'_>, duration_us: u64, now: Now) -> u64 {
+        let client = self.peers.peek(waiter.client).map(|client| &client.identity);
         let name = client.map_or(&b""[..], Identity::name);
-        let (duration_us, proxy_us) = durations_us;
+        // Of a request of which nothing was kept, the time is unknown.
+        let arrived_us = if waiter.is_kept { request.entry.arrived_us } else { waiter.sent_us };
+        let proxy_us = waiter.sent_us.wrapping_sub(arrived_us).into();
         self.shared.slow_log.add(SlowEntry {
             id: 0,
             unix_s: now.unix_s,
             duration_us,
             proxy_us,
-            arguments: arguments(head),
+            arguments: arguments(request.head()),
             client: client.map_or(0, |identity| identity.id),
             client_name: name[..name.len().min(LONGEST_NAME)].to_vec(),
         })

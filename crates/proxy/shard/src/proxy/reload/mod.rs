@@ -2,11 +2,9 @@
 
 use crate::{
     node::{
-        loss_reason::Loss,
         nodes::{Health, Nodes},
         upstream::{Left, Upstream, Use},
     },
-    peers::Peer,
     proxy::state::{Fx, Proxy, slow_us},
     settings::Settings,
 };
@@ -76,15 +74,10 @@ impl Proxy {
 
     /// Closes connections that depend on where keys and channels were, if they lead to one of these nodes.
     pub(crate) fn end_leases(&mut self, is_concerned: impl Fn(usize) -> bool, effects: &mut Fx) {
-        let is_own = |one: &&Upstream| {
+        let is_own = |_: &Proxy, one: &Upstream| {
             matches!(one.use_, Use::Leased(_) | Use::Subscribed(_)) && is_concerned(one.node)
         };
-        let own: Vec<Conn> = self.peers.upstreams().filter(is_own).map(|one| one.conn).collect();
-        for conn in own {
-            if let Some(Peer::Upstream(upstream)) = self.peers.take(conn) {
-                self.lose(*upstream, Loss::Moved, effects);
-            }
-        }
+        self.lose_moved(is_own, effects);
     }
 
     /// Uses other connections to a node from now on: it is another server. The connections that clients share
@@ -108,11 +101,8 @@ impl Proxy {
             self.peers.upstream(*conn).is_some_and(|upstream| upstream.waiting.is_empty())
         });
         for conn in idle.into_iter().chain(probes).chain(login) {
-            if let Some(Peer::Upstream(mut upstream)) = self.peers.take(conn) {
-                // Clients may wait until the node has accepted their user over it.
-                self.release(mem::take(&mut upstream.held));
-                effects.abort(upstream.conn);
-            }
+            // Clients may wait until the node has accepted their user over it.
+            self.close_unused(conn, effects);
         }
         self.health[node] = Health::Up;
         self.tally.set_down(node, false);
@@ -124,13 +114,6 @@ impl Proxy {
     pub(crate) fn close_retired(&mut self, effects: &mut Fx) {
         let is_over = |one: &&Upstream| one.use_ == Use::Retired && one.waiting.is_empty();
         let over: Vec<Conn> = self.peers.upstreams().filter(is_over).map(|one| one.conn).collect();
-        for conn in over {
-            if let Some(Peer::Upstream(mut upstream)) = self.peers.take(conn) {
-                self.charge(&mut upstream, 0);
-                self.described.forget(conn);
-                self.release(mem::take(&mut upstream.held));
-                effects.abort(conn);
-            }
-        }
+        over.into_iter().for_each(|conn| self.close_unused(conn, effects));
     }
 }
