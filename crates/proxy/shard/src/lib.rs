@@ -50,4 +50,4 @@ pub use observe::slow_log::{SlowEntry, SlowLog};
 pub use proxy::state::Proxy;
 pub use sequential::Sequential;
 pub use settings::{Auth, Credentials, Sentinels, Settings};
-pub use shared::{Counts, Shared};
+pub use shared::{Counts, Reports, Shared};

@@ -12,8 +12,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 /// Configuration of a proxy.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Which node owns which key at the start; see
-    /// [`Shared::change_map`](super::Shared::change_map).
+    /// Which node owns which key; [`Shared::reload`](super::Shared::reload) replaces it.
     pub map: Arc<Map>,
     /// The nodes, exactly as many as the map has.
     pub nodes: Arc<Nodes>,

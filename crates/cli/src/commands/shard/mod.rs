@@ -295,9 +295,8 @@ fn serve_proxy(
     }
     let mut host = host.clone();
     if !is_sequential(model) {
-        report_nodes(&shared);
+        report(&shared, limits.is_some().then(|| refused.clone()));
         if let Some(limits) = limits {
-            report_denied(&shared, &refused);
             refused.follow()?;
             let has_tls = tls.as_ref().is_some_and(|tls| tls.clients.is_some());
             host.admission = Some(admission::admission(limits, &shared, &refused, has_tls));
@@ -349,13 +348,6 @@ fn readiness(
     }
 }
 
-/// Prints when clients send wrong passwords.
-fn report_denied(shared: &Shared, refused: &Refused) {
-    let refused = refused.clone();
-    let detail = "AUTH or HELLO with a wrong user name or password";
-    shared.report_denied(Box::new(move || refused.note(Reason::WrongPassword, detail.into())));
-}
-
 /// Prints when a drain begins and ends. `None`: there will be no drain.
 fn report_drain(shared: &Arc<Shared>, host: &Host) -> io::Result<Option<DrainReport>> {
     let (over, begins, ended) = (host.drain, Arc::clone(shared), Arc::clone(shared));
@@ -367,17 +359,29 @@ fn report_drain(shared: &Arc<Shared>, host: &Host) -> io::Result<Option<DrainRep
     DrainReport::follow(&host.stop, Some(over), begins, ended).map(Some)
 }
 
-/// Prints when a node is down, and when it answers again.
-fn report_nodes(shared: &Shared) {
+/// Prints when a node is down, and when it answers again, what happens to a cluster or to masters, and to `refused` when
+/// clients send wrong passwords.
+fn report(shared: &Shared, refused: Option<Refused>) {
     let reports = Reports::default();
-    shared.report_nodes(Box::new(move |node, address, why| {
+    let node = move |node: &str, address: SocketAddr, why: Option<&str>| {
         // TLS reports its failures itself, and that a master is not known is reported with the reason.
         if why.is_some_and(|why| why.starts_with(tls::NO_TLS)) || address.port() == 0 {
             return;
         }
         let why = why.map(|why| format!("down ({address}): {why}"));
         reports.report(node, why.as_deref(), "up again");
-    }));
+    };
     let who = if shared.settings.sentinels.is_some() { "sentinels" } else { "cluster" };
-    shared.report_cluster(Box::new(move |line| output::log(&format!("regatta: {who}: {line}"))));
+    let line = move |line: &str| output::log(&format!("regatta: {who}: {line}"));
+    let denied = move || {
+        if let Some(refused) = &refused {
+            let detail = "AUTH or HELLO with a wrong user name or password";
+            refused.note(Reason::WrongPassword, detail.into());
+        }
+    };
+    shared.report_to(regatta_shard::Reports {
+        node: Box::new(node),
+        line: Box::new(line),
+        denied: Box::new(denied),
+    });
 }

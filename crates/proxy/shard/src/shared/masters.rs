@@ -1,6 +1,6 @@
 //! The masters that Sentinels report, shared by all cores: any core asks, and all adopt what a majority gives.
 
-use super::{ReportCluster, Shared};
+use super::Shared;
 use crate::{
     node::nodes::{NOWHERE, Nodes},
     sentinel::{
@@ -107,9 +107,7 @@ impl Shared {
         if are_in_doubt {
             self.doubt_seeds();
         }
-        if let Some(ReportCluster(report)) = self.report_cluster.get() {
-            news.iter().for_each(|line| report(line));
-        }
+        self.report_lines(news);
     }
 
     /// The Sentinels have these addresses now, in the order in which they are configured. `None`: this one has none.

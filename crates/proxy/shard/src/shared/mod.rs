@@ -53,12 +53,10 @@ pub struct Shared {
     /// No node of the cluster has reported slots that can be used, or too few Sentinels answer: the names of these may
     /// have other addresses.
     seeds_in_doubt: (Mutex<bool>, Condvar),
-    report_cluster: OnceLock<ReportCluster>,
+    reports: OnceLock<Reports>,
     started: Instant,
     /// When the drain of clients began: Unix time in seconds; 0: there is none.
     drain_began_unix_s: AtomicU64,
-    report: OnceLock<Report>,
-    report_denied: OnceLock<ReportDenied>,
     /// What the cores count.
     tallies: Mutex<Vec<Arc<Tally>>>,
     /// The commands that nodes have described.
@@ -74,64 +72,48 @@ pub struct Shared {
 /// What happened to a node, for people: its name, its address, and why it is down. `None`: it answers again.
 type ReportNode = dyn Fn(&str, SocketAddr, Option<&str>) + Send + Sync;
 
-struct Report(Box<ReportNode>);
-
-impl std::fmt::Debug for Report {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Report")
-    }
+/// What people should know besides the metrics. Any core calls these.
+pub struct Reports {
+    /// A node is down, or it answers again: its name, its address, and why it is down. `None`: it answers.
+    pub node: Box<ReportNode>,
+    /// A line: the slots of the cluster become known, are not known for some seconds, or a node is of another cluster; or the
+    /// master of a node that Sentinels manage becomes known or is another one, or no majority gives one for some seconds.
+    pub line: Box<dyn Fn(&str) + Send + Sync>,
+    /// A client has sent a wrong user name or password.
+    pub denied: Box<dyn Fn() + Send + Sync>,
 }
 
-/// What happened to the slots of a cluster, for people: one line.
-struct ReportCluster(Box<dyn Fn(&str) + Send + Sync>);
-
-impl std::fmt::Debug for ReportCluster {
+impl std::fmt::Debug for Reports {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("ReportCluster")
-    }
-}
-
-/// A client was refused because of its user name or password.
-struct ReportDenied(Box<dyn Fn() + Send + Sync>);
-
-impl std::fmt::Debug for ReportDenied {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("ReportDenied")
+        f.write_str("Reports")
     }
 }
 
 impl Shared {
-    /// Calls this whenever a client sends a wrong user name or password. Only the first call has an effect.
-    pub fn report_denied(&self, report: Box<dyn Fn() + Send + Sync>) {
-        let _ = self.report_denied.set(ReportDenied(report));
+    /// Reports to these from now on. Only the first call has an effect.
+    pub fn report_to(&self, reports: Reports) {
+        let _ = self.reports.set(reports);
     }
 
     /// A client has sent AUTH, or HELLO with AUTH, and gets this error.
     pub(super) fn denied(&self, error: &[u8]) {
-        if let Some(ReportDenied(report)) = self.report_denied.get()
+        if let Some(reports) = self.reports.get()
             && error.starts_with(b"WRONGPASS")
         {
-            report();
+            (reports.denied)();
         }
-    }
-
-    /// Calls this whenever a core finds that a node is down, and when the node answers it again. Only the first call has
-    /// an effect.
-    pub fn report_nodes(&self, report: Box<ReportNode>) {
-        let _ = self.report.set(Report(report));
-    }
-
-    /// Calls this with a line for people when the slots of the cluster become known, are not known for some seconds, or a
-    /// node is of another cluster; also when the master of a node that Sentinels manage becomes known or is another one, or
-    /// no majority gives one for some seconds. Only the first call has an effect.
-    pub fn report_cluster(&self, report: Box<dyn Fn(&str) + Send + Sync>) {
-        let _ = self.report_cluster.set(ReportCluster(report));
     }
 
     /// A core finds that a node is down, or that it answers again.
     pub(super) fn report(&self, nodes: &Nodes, node: usize, why: Option<&str>) {
-        if let Some(Report(report)) = self.report.get() {
-            report(nodes.name(node), nodes.address(node), why);
+        if let Some(reports) = self.reports.get() {
+            (reports.node)(nodes.name(node), nodes.address(node), why);
+        }
+    }
+
+    fn report_lines(&self, lines: impl IntoIterator<Item = String>) {
+        if let Some(reports) = self.reports.get() {
+            lines.into_iter().for_each(|line| (reports.line)(&line));
         }
     }
 
@@ -148,8 +130,6 @@ impl Shared {
             versions: Versions::new(settings.nodes.count()),
             hot_keys: HotKeys::new(Instant::now()),
             drain_began_unix_s: AtomicU64::new(0),
-            report: OnceLock::new(),
-            report_denied: OnceLock::new(),
             users: Users::default(),
             topology: (!settings.seeds.is_empty())
                 .then(|| Mutex::new(Topology::new(settings.seeds.to_vec()))),
@@ -157,7 +137,7 @@ impl Shared {
                 Mutex::new(Masters::new(sentinels.addresses.clone(), &settings.managed()))
             }),
             seeds_in_doubt: (Mutex::new(false), Condvar::new()),
-            report_cluster: OnceLock::new(),
+            reports: OnceLock::new(),
             started: Instant::now(),
             counts,
             tallies: Mutex::default(),
@@ -167,17 +147,6 @@ impl Shared {
             settings,
             epoch,
         }
-    }
-
-    /// Replaces the shard map for the proxies of this process while they serve clients, as
-    /// [`Shared::reload`] does.
-    ///
-    /// # Panics
-    /// Panics if the number of nodes differs, or if the epoch is not higher.
-    pub fn change_map(&self, map: Map) {
-        let settings = Settings::clone(&self.current());
-        assert!(map.epoch() > settings.map.epoch(), "the epoch of a new map must be higher");
-        self.reload(Settings { map: Arc::new(map), ..settings });
     }
 
     /// Replaces the configuration for the proxies of this process while they serve clients. Each proxy
@@ -321,9 +290,7 @@ impl Shared {
             self.doubt_seeds();
         }
         let news = self.with_topology(Topology::take_news).unwrap_or_default();
-        if let Some(ReportCluster(report)) = self.report_cluster.get() {
-            news.iter().for_each(|news| report(&news.line()));
-        }
+        self.report_lines(news.iter().map(|news| news.line()));
     }
 
     /// The names of seeds, or of Sentinels, may have other addresses.

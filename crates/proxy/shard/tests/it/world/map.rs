@@ -33,7 +33,8 @@ impl<E: Tested> World<E> {
             }
         };
         self.note(|| format!("map {}: {mode:?}", self.epoch));
-        self.shared.change_map(Map::new(self.epoch, mode));
+        let map = Arc::new(Map::new(self.epoch, mode));
+        self.shared.reload(Settings { map, ..Settings::clone(&self.shared.current()) });
         seen.maps += u64::from(self.owes());
     }
 
