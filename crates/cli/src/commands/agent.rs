@@ -12,7 +12,6 @@ use regatta_fleet::{
     nats::{AgentCommand, Policy, Targets, standing},
 };
 use std::{
-    env,
     num::{NonZeroU32, NonZeroUsize},
     path::PathBuf,
     process::ExitCode,
@@ -88,9 +87,9 @@ pub fn run(args: AgentArgs) -> ExitCode {
 fn stand(args: AgentArgs) -> anyhow::Result<Outcome> {
     let AgentArgs { fleet, targets, max_rate, max_connections, max_session, .. } = args;
     let fleet = fleet.context("expected the agent's file: --fleet NAME.toml")?;
-    let program = env::current_exe().context("cannot find the path of this program")?;
     let arguments = ["agent", "--stdio", "--loads-only"].map(Into::into).to_vec();
-    let how = AgentCommand { program: program.into(), arguments };
+    // Not the program that may have replaced it: this one enforces the policy, and a leader of another build must see that.
+    let how = AgentCommand { program: regatta_fleet::PROGRAM.into(), arguments };
     let max_connections = max_connections.map(|most| most.get() as u64);
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
     let max_lease = regatta_fleet::LEASE;

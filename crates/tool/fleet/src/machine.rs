@@ -10,7 +10,7 @@ use std::{
 };
 
 /// The running program, also if its file was replaced since it started (proc_pid_exe(5)).
-pub(crate) const PROGRAM: &str = "/proc/self/exe";
+pub const PROGRAM: &str = "/proc/self/exe";
 
 /// Returns the time of `CLOCK_MONOTONIC`, in nanoseconds.
 pub(crate) fn now_ns() -> u64 {

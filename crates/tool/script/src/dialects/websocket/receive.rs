@@ -457,6 +457,17 @@ impl Dialect for Hub {
         Ok(replies)
     }
 
+    fn unfinished(&self, _: &Cursor, talk: &ConnectionState) -> Option<Exchange> {
+        let is_inside = matches!(&talk.stage, Stage::Coded(decoder) if decoder.is_inside());
+        let part = if talk.held.is_empty() { &talk.part } else { &talk.held };
+        (is_inside || !part.is_empty()).then(|| {
+            let exchange = *self.terms.wrong(talk, "whole frames and messages", part);
+            // The codec has taken it.
+            let received = if part.is_empty() { "part of a frame".into() } else { exchange.received };
+            Exchange { received, ..exchange }
+        })
+    }
+
     #[inline]
     fn next_refused(&self, talk: &mut ConnectionState) -> Option<u32> {
         talk.refused.pop_front()

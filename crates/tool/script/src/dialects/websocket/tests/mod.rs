@@ -335,6 +335,44 @@ fn a_silent_phoenix_member_sends_heartbeats_although_nothing_arrives() {
     assert!(out.is_empty(), "nothing follows a Close frame");
 }
 
+#[test]
+fn a_part_of_a_frame_is_unfinished() {
+    // Returns the length of a reply, and whether so many bytes of it are unfinished.
+    let after = |asks: WebSocketAsks, cut: usize| {
+        let Ok(Speech::Own(hub)) = asks.compile(&options(Pushes::default())) else {
+            panic!("a hub is a dialect")
+        };
+        let adapter = match asks {
+            WebSocketAsks::Through(adapter) => Some(adapter),
+            _ => None,
+        };
+        let mut member = Member::new(&hub);
+        member.talk.stage = super::talk::Stage::Plain;
+        let joins = payloads(member.ask(0)).concat();
+        let joined = frames(adapter, &said(adapter, "", &joins)[1], &[]);
+        let at = At { cursor: &mut member.cursor, talk: &mut member.talk, desk: &mut () };
+        hub.receive(at, &joined[..cut.min(joined.len())], 0, &mut ()).unwrap();
+        (joined.len(), hub.unfinished(&member.cursor, &member.talk).is_some())
+    };
+    for asks in ALL {
+        let (length, is_unfinished) = after(asks, usize::MAX);
+        assert!(!is_unfinished, "{asks:?}: it is whole");
+        for cut in 0..length {
+            assert_eq!(after(asks, cut).1, cut > 0, "{asks:?}: {cut} of {length} bytes");
+        }
+    }
+    let Ok(Speech::Own(hub)) = WebSocketAsks::Broadcast.compile(&options(Pushes::default())) else {
+        panic!("a hub is a dialect")
+    };
+    let mut member = Member::new(&hub);
+    member.talk.stage = super::talk::Stage::Plain;
+    // A text message in several frames: FIN is not set.
+    let at = At { cursor: &mut member.cursor, talk: &mut member.talk, desk: &mut () };
+    hub.receive(at, b"\x01\x02ab", 0, &mut ()).unwrap();
+    let part = hub.unfinished(&member.cursor, &member.talk).expect("the last frame is missing");
+    assert_eq!(part.received, "part of a frame");
+}
+
 /// With a connection for each request, the requests are those with which members join.
 #[test]
 fn a_connection_for_each_request_has_no_broadcasts() {
