@@ -88,7 +88,7 @@ fn stand(args: AgentArgs) -> anyhow::Result<Outcome> {
     let AgentArgs { fleet, targets, max_rate, max_connections, max_session, .. } = args;
     let fleet = fleet.context("expected the agent's file: --fleet NAME.toml")?;
     let arguments = ["agent", "--stdio", "--loads-only"].map(Into::into).to_vec();
-    // Not the program that may have replaced it: this one enforces the policy, and a leader of another build must see that.
+    // Not a program that has replaced it: this one enforces the policy, and a leader of another build is refused.
     let how = AgentCommand { program: regatta_fleet::PROGRAM.into(), arguments };
     let max_connections = max_connections.map(|most| most.get() as u64);
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);

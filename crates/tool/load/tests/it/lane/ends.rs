@@ -177,6 +177,7 @@ fn a_close_in_the_middle_of_the_first_reply_after_a_rest_is_an_error() {
     let workload = Workload::from_text(text, "any").unwrap();
     let mut lane = open(&Plan { workload, ..plan(server.address) }).unwrap();
     drive(&mut lane);
+    // A rest counts as long after a second.
     thread::sleep(Duration::from_millis(1_100));
     cuts.store(true, SeqCst);
     assert_eq!(lane.slice(SHORT, SliceKind::Counted, 1).errors.closed_early, 1);
