@@ -48,6 +48,10 @@ impl<E: Upstreams<Job = Never, Letter = Never>> TlsEngine<E> {
     /// Does with the outer connection what the engine wants for the inner one.
     fn update(&mut self, conn: &mut TlsConn, effects: &mut Fx<E>) {
         if conn.stage == Stage::Closing {
+            // An abort does not wait until the peer closes its side.
+            if conn.inner.is_some_and(|inner| self.core.end(inner) == Some(End::Aborted)) {
+                effects.abort(conn.outer);
+            }
             return;
         }
         let mut has_output = false;

@@ -35,6 +35,8 @@ struct Wire {
     to_proxy: Vec<u8>,
     from_proxy: Vec<u8>,
     is_open: bool,
+    /// When it opens at the latest, if the other end accepts it: before the proxy's timeout.
+    opens_by: Instant,
     /// It was reset.
     is_lost: bool,
 }
@@ -67,6 +69,14 @@ impl SocketProbe for Kernel<'_> {
 }
 
 const STEPS: usize = 150;
+
+/// The longest step of time.
+const LONGEST_STEP: Duration = Duration::from_secs(3);
+
+/// How long a server that accepts lets a connection wait, before the last step. With that step it is
+/// shorter than the proxy's timeout.
+const OPENS_WITHIN: Duration = Duration::from_secs(1);
+const _: () = assert!(OPENS_WITHIN.as_secs() + LONGEST_STEP.as_secs() < Limits::CONNECT.as_secs());
 
 /// How long the proxy may take to follow once all Sentinels know the master: their longest pause, and a probe.
 const FOLLOWS_WITHIN: Duration = Duration::from_secs(12);
@@ -112,8 +122,9 @@ impl World {
             self.end_turn();
         }
         for _ in 0..STEPS {
-            let most = if self.random.random_bool(0.1) { 3_000_000 } else { 50_000 };
-            self.now += Duration::from_micros(self.random.random_range(0..most));
+            let most = Duration::from_millis(50);
+            let most = if self.random.random_bool(0.1) { LONGEST_STEP } else { most };
+            self.now += self.random.random_range(Duration::ZERO..most);
             if self.random.random_bool(0.4) {
                 self.park.change(&mut self.random, seen);
                 self.follow_park(seen);
@@ -206,7 +217,9 @@ impl World {
 
     fn insert(&mut self, conn: Conn, end: End, is_open: bool) {
         let (to_proxy, from_proxy) = (Vec::new(), Vec::new());
-        self.wires.insert(conn, Wire { end, to_proxy, from_proxy, is_open, is_lost: false });
+        let opens_by = self.now + OPENS_WITHIN;
+        self.wires
+            .insert(conn, Wire { end, to_proxy, from_proxy, is_open, opens_by, is_lost: false });
     }
 
     fn turn(&mut self) {
@@ -233,7 +246,9 @@ impl World {
         let mut errors = 0;
         self.turn();
         for conn in self.wires.keys().copied().collect::<Vec<_>>() {
-            if self.random.random_bool(probability) {
+            let wire = &self.wires[&conn];
+            let is_due = !wire.is_open && wire.opens_by <= self.now;
+            if self.random.random_bool(probability) || is_due {
                 self.arrive(conn);
             }
         }

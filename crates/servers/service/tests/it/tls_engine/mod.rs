@@ -225,3 +225,29 @@ fn the_alarms_of_the_engine_ring() {
     world.wait(after);
     assert_eq!(world.engine().rung, 1, "each rings once");
 }
+
+#[test]
+fn a_client_that_lingers_is_disconnected_when_the_engine_aborts_it() {
+    let identity = Identity::new();
+    for clients in [None, Some(identity.server(false))] {
+        let configs = Configs { clients, evicts: true, ..Configs::new(&identity) };
+        let mut world = World::new(7, configs);
+        let [first, second] = [(); 2].map(|()| {
+            let client = world.client();
+            while world.peers[client].is_handshaking() {
+                world.step();
+            }
+            client
+        });
+        [first, second].map(|client| world.peers[client].say(b"x"));
+        while !world.peers[first].is_closed {
+            world.deliver(first, usize::MAX);
+            world.read(first);
+        }
+        assert!(!world.peers[first].is_gone, "it has not closed its side");
+        while !world.peers[first].is_gone {
+            assert!(!world.peers[second].sent.is_empty(), "it keeps what was held for it");
+            world.deliver(second, usize::MAX);
+        }
+    }
+}

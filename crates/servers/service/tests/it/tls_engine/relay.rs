@@ -25,6 +25,8 @@ pub struct Relay {
     pub alarm_after: Option<Duration>,
     /// How many alarms have rung.
     pub rung: usize,
+    /// The first client is closed when it sends something, and aborted when another does.
+    pub evicts: Option<Vec<Conn>>,
 }
 
 #[derive(Clone, Copy)]
@@ -85,6 +87,13 @@ impl Engine for Relay {
     }
 
     fn received(&mut self, conn: Conn, bytes: &mut [u8], effects: &mut Effects<Self>) {
+        if let Some(evicted) = &mut self.evicts {
+            match evicted.first() {
+                Some(first) => effects.abort(*first),
+                None => effects.close(conn, Flow::Close),
+            }
+            return evicted.push(conn);
+        }
         let client = match self.end(conn) {
             Some(End::Client { server, owed, has_ended, alarm }) => {
                 if let Some(out) = effects.out(server) {

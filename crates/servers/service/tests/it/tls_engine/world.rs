@@ -74,6 +74,7 @@ pub struct Configs {
     pub server: Arc<ServerConfig>,
     /// Of the engine.
     pub alarm_after: Option<Duration>,
+    pub evicts: bool,
 }
 
 impl Configs {
@@ -85,6 +86,7 @@ impl Configs {
             client,
             server,
             alarm_after: None,
+            evicts: false,
         }
     }
 }
@@ -129,6 +131,7 @@ impl World {
         let now = Now { instant: Instant::now(), unix_s: 1_000_000_000 };
         let mut relay = Relay::default();
         relay.alarm_after = configs.alarm_after;
+        relay.evicts = configs.evicts.then(Vec::new);
         let engine = TlsEngine::new(relay, Arc::new(tls), now);
         let core = Core::new(engine, Limits::default(), now);
         let completes = random.chance(500);
