@@ -48,6 +48,8 @@ pub enum State {
 pub struct Sentinel {
     /// The number of the failover that it has learned of last.
     knows: usize,
+    /// What it knew when it was asked in this round.
+    gave: Option<usize>,
     pub state: State,
 }
 
@@ -175,10 +177,29 @@ impl Park {
         if know >= MAJORITY {
             self.committed = self.committed.max(failover);
         }
+        self.give(failover, |one| Some(one.knows));
+    }
+
+    /// Notes whether a majority gives the master of this failover.
+    fn give(&mut self, failover: usize, gives: impl Fn(&Sentinel) -> Option<usize>) {
         let server = self.elected[failover];
-        let give = self.sentinels.iter().filter(|one| self.elected[one.knows] == server).count();
-        if give >= MAJORITY {
+        let is_its = |one: &&Sentinel| gives(one).is_some_and(|knew| self.elected[knew] == server);
+        if self.sentinels.iter().filter(is_its).count() >= MAJORITY {
             self.given = self.given.max(failover);
+        }
+    }
+
+    /// A Sentinel is asked for a master that fails over. The answers of one round are not of one moment: a server that
+    /// was elected twice may be given by one Sentinel because of the first time and by another because of the second.
+    fn note_answer(&mut self, sentinel: usize) {
+        if self.sentinels[sentinel].gave.is_some() {
+            // Each is asked once in a round, so this is the next one.
+            self.sentinels.iter_mut().for_each(|one| one.gave = None);
+        }
+        let knows = self.sentinels[sentinel].knows;
+        self.sentinels[sentinel].gave = Some(knows);
+        for gave in self.sentinels.clone().iter().filter_map(|one| one.gave) {
+            self.give(gave, |one| one.gave);
         }
     }
 
@@ -215,7 +236,7 @@ impl Park {
 
     /// Answers the next command of a session of a Sentinel. Returns whether there was one.
     pub fn ask_sentinel(
-        &self,
+        &mut self,
         (sentinel, session): (usize, &mut Session),
         out: &mut Vec<u8>,
         seen: &mut Seen,
@@ -233,6 +254,9 @@ impl Park {
             b"PING" => out.extend_from_slice(b"*2\r\n$4\r\npong\r\n$0\r\n\r\n"),
             _ => {
                 seen.questions += 1;
+                if args[2] == b"one" {
+                    self.note_answer(sentinel);
+                }
                 let knows = match self.fault {
                     Some(Fault::Minority) => self.sentinels[0].knows,
                     Some(Fault::OldAnswers) if random.random_bool(0.5) => 0,
