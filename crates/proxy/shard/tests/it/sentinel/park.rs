@@ -7,10 +7,17 @@
 use super::{Fault, Seen};
 use rand::{Rng, rngs::SmallRng};
 use regatta_proto::resp::{CommandLimits, Commands, write_bulk};
-use std::{collections::BTreeMap, net::SocketAddr};
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
 
 pub const SENTINELS: usize = 3;
 const MAJORITY: usize = 2;
+
+/// The longest round of questions of the proxy.
+const LONGEST_ROUND: Duration = Duration::from_secs(3);
 
 /// The servers of the first node, the only server of the second one, and the Sentinels.
 pub const SERVERS: usize = 4;
@@ -48,8 +55,8 @@ pub enum State {
 pub struct Sentinel {
     /// The number of the failover that it has learned of last.
     knows: usize,
-    /// What it knew when it was asked in this round.
-    gave: Option<usize>,
+    /// What it knew when it was last asked, and when that was.
+    gave: Option<(usize, Instant)>,
     pub state: State,
 }
 
@@ -63,6 +70,7 @@ pub struct Park {
     /// The last one whose master a majority has given. Some may have given it because of an earlier failover.
     given: usize,
     pub fault: Option<Fault>,
+    pub now: Instant,
     /// Sentinels that have learned of a failover and announce it.
     pub announces: Vec<usize>,
     /// Servers whose connections end.
@@ -84,7 +92,7 @@ pub struct Session {
 }
 
 impl Park {
-    pub fn new(fault: Option<Fault>) -> Self {
+    pub fn new(fault: Option<Fault>, now: Instant) -> Self {
         let mut servers = vec![Server { is_up: true, ..Server::default() }; SERVERS];
         (servers[0].is_master, servers[CALM_SERVER].is_master) = (true, true);
         Park {
@@ -94,6 +102,7 @@ impl Park {
             committed: 0,
             given: 0,
             fault,
+            now,
             announces: Vec::new(),
             kicks: Vec::new(),
         }
@@ -189,17 +198,16 @@ impl Park {
         }
     }
 
-    /// A Sentinel is asked for a master that fails over. The answers of one round are not of one moment: a server that
+    /// A Sentinel is asked for the master that fails over. The answers of one round are not of one moment: a server that
     /// was elected twice may be given by one Sentinel because of the first time and by another because of the second.
     fn note_answer(&mut self, sentinel: usize) {
-        if self.sentinels[sentinel].gave.is_some() {
-            // Each is asked once in a round, so this is the next one.
-            self.sentinels.iter_mut().for_each(|one| one.gave = None);
-        }
-        let knows = self.sentinels[sentinel].knows;
-        self.sentinels[sentinel].gave = Some(knows);
-        for gave in self.sentinels.clone().iter().filter_map(|one| one.gave) {
-            self.give(gave, |one| one.gave);
+        let now = self.now;
+        self.sentinels[sentinel].gave = Some((self.sentinels[sentinel].knows, now));
+        let gave = |one: &Sentinel| {
+            one.gave.filter(|(_, at)| *at + LONGEST_ROUND >= now).map(|(knew, _)| knew)
+        };
+        for failover in self.sentinels.clone().iter().filter_map(gave) {
+            self.give(failover, gave);
         }
     }
 

@@ -99,7 +99,7 @@ impl World {
             Limits { idle: Duration::from_secs(36_000), request: Duration::from_secs(36_000) };
         let proxy = Proxy::new(Arc::clone(&shared), seed);
         let core = Core::new(proxy, limits, Now { instant: now, unix_s: 0 });
-        let (park, wires) = (Park::new(fault), BTreeMap::new());
+        let (park, wires) = (Park::new(fault, now), BTreeMap::new());
         World { random, core, now, shared, park, wires, used: 0, prints }
     }
 
@@ -223,6 +223,7 @@ impl World {
     }
 
     fn turn(&mut self) {
+        self.park.now = self.now;
         self.core.turn(Now { instant: self.now, unix_s: 0 });
     }
 
