@@ -13,7 +13,8 @@ use std::time::Instant;
 pub(crate) struct Client {
     pub(crate) conn: Conn,
     pub(crate) identity: Identity,
-    /// The epoch of the map that routed its last request.
+    /// The epoch of the map that routed its last request. 0: none, or its next request must wait for the replies to those
+    /// before it.
     pub(crate) epoch: u64,
     /// The pool of shared connections to nodes that it uses.
     pub(crate) pool: usize,

@@ -46,6 +46,9 @@ impl Proxy {
             upstream.use_ = Use::Retired;
         }
         self.leave_node(node, effects);
+        // It may be a master again soon. Then requests over a new connection could overtake earlier ones, as after a
+        // change of the map.
+        self.peers.clients_mut().for_each(|client| client.epoch = 0);
         self.want_masters(true, effects);
     }
 }

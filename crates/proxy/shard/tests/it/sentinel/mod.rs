@@ -62,6 +62,14 @@ fn only_masters_that_a_majority_gives_are_used() {
     seen.expect("no seed is named").assert_everything_happened();
 }
 
+/// In this history a master becomes a replica, refuses a write, and is elected again.
+#[test]
+fn requests_to_a_master_that_was_a_replica_do_not_overtake_those_before() {
+    let mut seen = Seen::default();
+    assert_eq!(play(None)(35_432, &mut seen), Ok(()));
+    assert!(seen.read_only > 0);
+}
+
 #[test]
 fn planted_faults_of_sentinels_are_found() {
     for fault in Fault::ALL {
