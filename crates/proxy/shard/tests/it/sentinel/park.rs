@@ -1,8 +1,8 @@
 //! Servers, and the Sentinels that manage them: what happens to them, and what must never happen.
 //!
 //! - A server carries out a request only if it is a master, and its connection has begun with ROLE.
-//! - The proxy uses a server only once a majority of the Sentinels has known it as the master, and never goes back to one
-//!   before.
+//! - The proxy uses a server only once a majority of the Sentinels has known it as the master, and goes back to one before
+//!   only if a majority gives it in one round.
 
 use super::{Fault, Seen};
 use rand::{Rng, rngs::SmallRng};
@@ -58,6 +58,14 @@ pub struct Sentinel {
     /// What it knew when it was last asked, and when that was.
     gave: Option<(usize, Instant)>,
     pub state: State,
+}
+
+impl Sentinel {
+    /// What it knew when it was asked in a round that is not over.
+    fn gave_in_round(&self, now: Instant) -> Option<usize> {
+        let (knew, at) = self.gave?;
+        (at + LONGEST_ROUND >= now).then_some(knew)
+    }
 }
 
 pub struct Park {
@@ -191,11 +199,14 @@ impl Park {
 
     /// Notes whether a majority gives the master of this failover.
     fn give(&mut self, failover: usize, gives: impl Fn(&Sentinel) -> Option<usize>) {
-        let server = self.elected[failover];
-        let is_its = |one: &&Sentinel| gives(one).is_some_and(|knew| self.elected[knew] == server);
-        if self.sentinels.iter().filter(is_its).count() >= MAJORITY {
+        if self.is_given(self.elected[failover], gives) {
             self.given = self.given.max(failover);
         }
+    }
+
+    fn is_given(&self, server: usize, gives: impl Fn(&Sentinel) -> Option<usize>) -> bool {
+        let is_its = |one: &&Sentinel| gives(one).is_some_and(|knew| self.elected[knew] == server);
+        self.sentinels.iter().filter(is_its).count() >= MAJORITY
     }
 
     /// A Sentinel is asked for the master that fails over. The answers of one round are not of one moment: a server that
@@ -203,9 +214,7 @@ impl Park {
     fn note_answer(&mut self, sentinel: usize) {
         let now = self.now;
         self.sentinels[sentinel].gave = Some((self.sentinels[sentinel].knows, now));
-        let gave = |one: &Sentinel| {
-            one.gave.filter(|(_, at)| *at + LONGEST_ROUND >= now).map(|(knew, _)| knew)
-        };
+        let gave = |one: &Sentinel| one.gave_in_round(now);
         for failover in self.sentinels.clone().iter().filter_map(gave) {
             self.give(failover, gave);
         }
@@ -237,9 +246,14 @@ impl Park {
         }
     }
 
-    /// The failover whose master is this server, among those from this one on. `None`: no majority has given it.
+    /// The failover whose master is this server, among those from this one on, or among all if a majority has given it in
+    /// one round. `None`: no majority has given it.
     pub fn failover_of(&self, server: usize, from: usize) -> Option<usize> {
-        (from..=self.given).find(|failover| self.elected[*failover] == server)
+        let is_its = |failover: &usize| self.elected[*failover] == server;
+        let is_given = || self.is_given(server, |one| one.gave_in_round(self.now));
+        (from..=self.given)
+            .find(is_its)
+            .or_else(|| is_given().then(|| (0..=from).rfind(is_its)).flatten())
     }
 
     /// Answers the next command of a session of a Sentinel. Returns whether there was one.

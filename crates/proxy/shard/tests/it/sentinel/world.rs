@@ -194,22 +194,26 @@ impl World {
         }
     }
 
-    /// The proxy uses a master that a majority has known, and none before.
+    /// The proxy uses a master that a majority has known.
     fn check_used(&mut self) -> Result<(), String> {
         let used = self.shared.current().nodes.address(0);
         let Some(server) = (0..SERVERS).find(|server| address(*server) == used) else {
             return Ok(());
         };
-        match self.park.failover_of(server, self.used) {
-            Some(failover) => self.used = failover,
-            None => {
-                let (elected, committed) = (&self.park.elected, self.park.committed);
-                return Err(format!(
-                    "it uses {used} after failover {}: elected {elected:?}, known: {committed}",
-                    self.used
-                ));
-            }
+        if server == self.park.elected[self.used] {
+            return Ok(());
         }
+        let Some(failover) = self.park.failover_of(server, self.used) else {
+            let (elected, committed) = (&self.park.elected, self.park.committed);
+            return Err(format!(
+                "it uses {used} after failover {}: elected {elected:?}, known: {committed}",
+                self.used
+            ));
+        };
+        if self.prints {
+            println!("the proxy uses {used} after failover {failover}");
+        }
+        self.used = failover;
         Ok(())
     }
 
@@ -349,11 +353,14 @@ impl World {
             }
             End::Sentinel(sentinel, session) => {
                 session.feed(&bytes);
+                let mut start = out.len();
                 while self.park.ask_sentinel((*sentinel, &mut *session), out, seen, random) {
                     if prints {
+                        let reply = out[start..].escape_ascii();
                         let command = session.last.escape_ascii();
-                        println!("{conn:?} Sentinel {sentinel}: {command}");
+                        println!("{conn:?} Sentinel {sentinel}: {command}: {reply}");
                     }
+                    start = out.len();
                 }
             }
         }
