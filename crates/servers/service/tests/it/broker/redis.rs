@@ -207,7 +207,7 @@ impl Redis {
                 self.scripts.insert(digest, script);
             }
             b"EVALSHA" => self.runs(client, command),
-            _ if Keys::has(&command[0]) => {
+            _ if Keys::has(command[0]) => {
                 let now = self.now.expect("the time is known");
                 self.keys.carries_out(command, now, &mut one.output);
             }
