@@ -33,7 +33,9 @@ pub(super) struct Channels {
 impl Channels {
     /// Those that begin with this, of the hub with this number.
     pub(super) fn new(start: &str, node: u64, is_in_cluster: bool) -> Channels {
-        let name = |partition| format!("{start}:room:{partition}").into();
+        let name = |partition: usize| {
+            [start, ":room:", itoa::Buffer::new().format(partition)].concat().into()
+        };
         Channels {
             subscribe: if is_in_cluster { b"SSUBSCRIBE" } else { b"SUBSCRIBE" },
             publish: if is_in_cluster { b"SPUBLISH" } else { b"PUBLISH" },

@@ -4,11 +4,12 @@ use super::{
     keys::Keys,
     stored::{Answer, Process, Stored},
 };
+use regatta_proto::resp::Value;
 use sha1::Digest;
 use std::{
     cell::RefCell,
-    collections::{BTreeMap, BTreeSet, HashSet},
-    io::Write,
+    collections::{BTreeMap, BTreeSet},
+    mem,
     time::Instant,
 };
 
@@ -20,7 +21,35 @@ const HEADER: usize = 19;
 struct Client {
     input: Vec<u8>,
     output: Vec<u8>,
-    channels: HashSet<Vec<u8>>,
+    /// So many bytes of the output were taken.
+    taken: usize,
+    channels: Channels,
+}
+
+/// Names of channels. A hub subscribes to 131 at once on each connection, and to none twice.
+#[derive(Default)]
+struct Channels {
+    /// All names.
+    text: Vec<u8>,
+    /// Where each ends.
+    ends: Vec<usize>,
+}
+
+impl Channels {
+    fn has(&self, channel: &[u8]) -> bool {
+        let mut start = 0;
+        self.ends.iter().any(|end| {
+            let name = &self.text[mem::replace(&mut start, *end)..*end];
+            name == channel
+        })
+    }
+
+    /// Adds one, and returns how many there are.
+    fn add(&mut self, channel: &[u8]) -> usize {
+        self.text.extend_from_slice(channel);
+        self.ends.push(self.text.len());
+        self.ends.len()
+    }
 }
 
 /// The broker, and what was published in each room, in its order.
@@ -83,12 +112,17 @@ impl Redis {
     /// Handles bytes of a client.
     pub fn receives(&mut self, client: usize, bytes: &[u8]) {
         let Some(one) = self.clients.get_mut(&client) else { return };
-        one.input.extend_from_slice(bytes);
-        while let Some((command, taken)) =
-            self.clients.get(&client).and_then(|one| command(&one.input))
-        {
-            self.clients.get_mut(&client).unwrap().input.drain(..taken);
-            self.carries_out(client, &command);
+        let mut input = mem::take(&mut one.input);
+        input.extend_from_slice(bytes);
+        let (mut at, mut parts) = (0, Vec::new());
+        while let Some(taken) = command(&input[at..], &mut parts) {
+            at += taken;
+            self.carries_out(client, &parts);
+        }
+        drop(parts);
+        input.drain(..at);
+        if let Some(one) = self.clients.get_mut(&client) {
+            one.input = input;
         }
     }
 
@@ -122,16 +156,22 @@ impl Redis {
     /// Takes at most so many bytes for a client.
     pub fn output(&mut self, client: usize, most: usize) -> Vec<u8> {
         let Some(one) = self.clients.get_mut(&client) else { return Vec::new() };
-        let most = most.min(one.output.len());
-        one.output.drain(..most).collect()
+        let end = one.output.len().min(one.taken.saturating_add(most));
+        let bytes = one.output[one.taken..end].to_vec();
+        one.taken = end;
+        if end == one.output.len() {
+            one.output.clear();
+            one.taken = 0;
+        }
+        bytes
     }
 
-    fn carries_out(&mut self, client: usize, command: &[Vec<u8>]) {
+    fn carries_out(&mut self, client: usize, command: &[&[u8]]) {
         let one = self.clients.get_mut(&client).unwrap();
-        if let Some(why) = self.refused.get(str::from_utf8(&command[0]).unwrap()) {
+        if let Some(why) = self.refused.get(str::from_utf8(command[0]).unwrap()) {
             return one.output.extend(format!("-{why}\r\n").into_bytes());
         }
-        match &*command[0] {
+        match command[0] {
             b"HELLO" => {
                 one.output.extend_from_slice(
                     b"%4\r\n$6\r\nserver\r\n$5\r\nredis\r\n$5\r\nproto\r\n:3\r\n$4\r\nmode\r\n",
@@ -153,23 +193,21 @@ impl Redis {
             b"SUBSCRIBE" | b"SSUBSCRIBE" => {
                 let kind = command[0].to_ascii_lowercase();
                 for channel in &command[1..] {
-                    one.channels.insert(channel.clone());
                     push(&mut one.output, &[&kind, channel]);
-                    number(':', one.channels.len(), &mut one.output);
+                    number(b':', one.channels.add(channel), &mut one.output);
                 }
             }
-            b"PUBLISH" | b"SPUBLISH" => self.publishes(client, &command[1], &command[2]),
+            b"PUBLISH" | b"SPUBLISH" => self.publishes(client, command[1], command[2]),
             b"EXISTS" => {
-                let number = u8::from(self.stored.has_reign());
-                one.output.extend(format!(":{number}\r\n").into_bytes());
+                number(b':', usize::from(self.stored.has_reign()), &mut one.output);
             }
             b"SCRIPT" => {
-                let (digest, script) = script(&command[2]);
-                one.output.extend(format!("${}\r\n{digest}\r\n", digest.len()).into_bytes());
+                let (digest, script) = script(command[2]);
+                bulk(digest.as_bytes(), &mut one.output);
                 self.scripts.insert(digest, script);
             }
             b"EVALSHA" => self.runs(client, command),
-            _ if Keys::has(&command[0]) => {
+            _ if Keys::has(command[0]) => {
                 let now = self.now.expect("the time is known");
                 self.keys.carries_out(command, now, &mut one.output);
             }
@@ -177,9 +215,9 @@ impl Redis {
         }
     }
 
-    fn runs(&mut self, client: usize, command: &[Vec<u8>]) {
-        let text = |at: usize| str::from_utf8(&command[at]).unwrap();
-        let number = |at: usize| text(at).parse::<u64>().unwrap();
+    fn runs(&mut self, client: usize, command: &[&[u8]]) {
+        let text = |at: usize| str::from_utf8(command[at]).unwrap();
+        let value = |at: usize| text(at).parse::<u64>().unwrap();
         let process = self.process;
         let answer = match self.scripts.get(text(1)) {
             None => Answer::Refused("NOSCRIPT No matching script."),
@@ -188,29 +226,29 @@ impl Redis {
                 self.stored.beats(&process, text(5), age.map(|age| (text(6), age)))
             }
             Some(Script::Publishes) => {
-                let limits = (number(7) as usize, number(8));
-                let message = (room(text(4)), &*command[10]);
+                let limits = (value(7) as usize, value(8));
+                let message = (room(text(4)), command[10]);
                 self.stored.publishes(&process, message, limits, text(9))
             }
             Some(Script::Looks) => {
-                let place = (room(text(4)), (number(7) as usize, number(8)));
+                let place = (room(text(4)), (value(7) as usize, value(8)));
                 let span = (text(10), text(11), text(12));
-                self.stored.looks(&process, place, text(6), (number(9) == 1, span))
+                self.stored.looks(&process, place, text(6), (value(9) == 1, span))
             }
         };
         let output = &mut self.clients.get_mut(&client).unwrap().output;
         match answer {
             Answer::Refused(why) => output.extend(format!("-{why}\r\n").into_bytes()),
-            Answer::Published(message) => self.publishes(client, &command[6], &message),
+            Answer::Published(message) => self.publishes(client, command[6], &message),
             Answer::Reign(parts) => {
                 output.extend_from_slice(b"*3\r\n");
                 parts.iter().for_each(|part| bulk(part.as_bytes(), output));
             }
             Answer::Seen(epoch, top, is_all, messages) => {
-                output.extend(format!("*{}\r\n", 3 + 2 * messages.len()).into_bytes());
+                number(b'*', 3 + 2 * messages.len(), output);
                 bulk(epoch.as_bytes(), output);
                 bulk(top.to_string().as_bytes(), output);
-                output.extend(format!(":{}\r\n", u8::from(is_all)).into_bytes());
+                number(b':', usize::from(is_all), output);
                 for (offset, message) in messages {
                     bulk(offset.to_string().as_bytes(), output);
                     bulk(&message, output);
@@ -219,8 +257,8 @@ impl Redis {
         }
     }
 
-    fn publishes(&mut self, client: usize, channel: &Vec<u8>, message: &[u8]) {
-        if String::from_utf8_lossy(channel).contains(":room:") {
+    fn publishes(&mut self, client: usize, channel: &[u8], message: &[u8]) {
+        if channel.windows(6).any(|part| part == b":room:") {
             let inner = inside(message);
             let room = &inner[HEADER..HEADER + usize::from(inner[HEADER - 1])];
             let payload = &inner[HEADER + room.len()..];
@@ -233,19 +271,18 @@ impl Redis {
             self.log.entry(room).or_default().push(payload);
         }
         let kind: &[u8] = if self.is_in_cluster { b"smessage" } else { b"message" };
-        let receivers = self.clients.values().filter(|one| one.channels.contains(channel)).count();
-        let reply = format!(":{receivers}\r\n").into_bytes();
-        for (number, one) in &mut self.clients {
-            let is_own = *number == client;
+        let receivers = self.clients.values().filter(|one| one.channels.has(channel)).count();
+        for (own, one) in &mut self.clients {
+            let is_own = *own == client;
             if is_own && !self.pushes_first {
-                one.output.extend_from_slice(&reply);
+                number(b':', receivers, &mut one.output);
             }
             let is_hidden = self.hides_holes && message[0] == 1 && !is_own;
-            if one.channels.contains(channel) && !is_hidden {
+            if !is_hidden && one.channels.has(channel) {
                 push(&mut one.output, &[kind, channel, message]);
             }
             if is_own && self.pushes_first {
-                one.output.extend_from_slice(&reply);
+                number(b':', receivers, &mut one.output);
             }
         }
     }
@@ -289,12 +326,14 @@ pub fn inside(message: &[u8]) -> &[u8] {
     if message[0] == 2 { message.splitn(5, |byte| *byte == b' ').last().unwrap() } else { message }
 }
 
-fn number(kind: char, number: usize, out: &mut Vec<u8>) {
-    write!(out, "{kind}{number}\r\n").expect("a Vec takes all");
+pub fn number(kind: u8, number: usize, out: &mut Vec<u8>) {
+    out.push(kind);
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+    out.extend_from_slice(b"\r\n");
 }
 
-fn bulk(text: &[u8], out: &mut Vec<u8>) {
-    number('$', text.len(), out);
+pub fn bulk(text: &[u8], out: &mut Vec<u8>) {
+    number(b'$', text.len(), out);
     out.extend_from_slice(text);
     out.extend_from_slice(b"\r\n");
 }
@@ -305,19 +344,17 @@ fn push(out: &mut Vec<u8>, parts: &[&[u8]]) {
     parts.iter().for_each(|part| bulk(part, out));
 }
 
-/// The first command of these bytes, and its length.
-fn command(bytes: &[u8]) -> Option<(Vec<Vec<u8>>, usize)> {
-    let number = |at: usize| {
-        let end = bytes.get(at..)?.windows(2).position(|two| two == b"\r\n")? + at;
-        let text = str::from_utf8(&bytes[at + 1..end]).unwrap();
-        Some((text.parse::<usize>().unwrap(), end + 2))
-    };
-    let (count, mut at) = number(0)?;
-    let mut parts = Vec::new();
+/// The first command of these bytes becomes `parts`. Returns its length.
+fn command<'a>(bytes: &'a [u8], parts: &mut Vec<&'a [u8]>) -> Option<usize> {
+    // It has the form of a reply.
+    let (Value::Elements(_, count, rest), mut at) = Value::read(bytes)? else { return None };
+    let mut rest = rest;
+    parts.clear();
     for _ in 0..count {
-        let (length, start) = number(at)?;
-        parts.push(bytes.get(start..start + length)?.to_vec());
-        at = start + length + 2;
+        let (Value::Bulk(part), taken) = Value::read(rest)? else { return None };
+        parts.push(part);
+        rest = rest.get(taken..)?;
+        at += taken;
     }
-    (at <= bytes.len()).then_some((parts, at))
+    Some(at)
 }

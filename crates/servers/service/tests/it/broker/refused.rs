@@ -245,8 +245,7 @@ fn backends_learn_soon_that_the_members_at_other_hubs_are_not_known() {
         // What a hub has left that has died.
         let field = "0000000000000009.1";
         let value = r#"{"version":1,"count":1,"next":1,"members":[]}"#;
-        let command =
-            ["HSET", "x:red:3:members", field, value].map(|part| part.as_bytes().to_vec());
+        let command = ["HSET", "x:red:3:members", field, value].map(str::as_bytes);
         let now = world.now.instant;
         world.servers[0].keys.carries_out(&command, now, &mut Vec::new());
         for method in ["presence_stats", "presence"] {

@@ -239,7 +239,7 @@ fn a_client_that_lingers_is_disconnected_when_the_engine_aborts_it() {
             }
             client
         });
-        [first, second].map(|client| world.peers[client].say(b"x"));
+        [first, second].into_iter().for_each(|client| world.peers[client].say(b"x"));
         while !world.peers[first].is_closed {
             world.deliver(first, usize::MAX);
             world.read(first);

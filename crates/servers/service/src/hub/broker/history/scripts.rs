@@ -7,7 +7,7 @@ use super::{
 use crate::hub::history::{Epoch, HistoryLimits, Seen, Span};
 use regatta_proto::resp::{Value, write_bulk, write_command};
 use sha1::{Digest, Sha1};
-use std::{fmt::Write as _, iter, time::Duration};
+use std::{fmt::Write as _, iter, sync::LazyLock, time::Duration};
 
 const BEAT: &str = concat!(include_str!("reign.lua"), include_str!("beat.lua"));
 const PUBLISH: &str =
@@ -17,16 +17,26 @@ const SHARDED_PUBLISH: &str =
     concat!(include_str!("reign.lua"), "local publish = 'SPUBLISH'\n", include_str!("publish.lua"));
 const LOOK: &str = concat!(include_str!("reign.lua"), include_str!("look.lua"));
 
+/// A script, and the name by which the broker knows it: the SHA-1 digest of its text.
+#[derive(Debug)]
+struct Script {
+    text: &'static str,
+    name: String,
+}
+
+/// All scripts: each is digested once.
+static SCRIPTS: LazyLock<[Script; 4]> = LazyLock::new(|| {
+    [BEAT, PUBLISH, SHARDED_PUBLISH, LOOK].map(|text| Script { text, name: digest(text) })
+});
+
 /// The scripts, for keys with a prefix.
 #[derive(Debug)]
 pub(super) struct Scripts {
     /// The start of all keys.
     start: String,
-    texts: [&'static str; 3],
-    /// The names by which the broker knows them: the SHA-1 digests of their texts.
-    beat: String,
-    publish: String,
-    look: String,
+    beat: &'static Script,
+    publish: &'static Script,
+    look: &'static Script,
 }
 
 fn digest(text: &str) -> String {
@@ -61,9 +71,8 @@ fn keys(prefix: &str, room: &str) -> [String; 3] {
 impl Scripts {
     /// Those for keys that begin with this; in a cluster, for sharded channels.
     pub fn new(start: String, is_in_cluster: bool) -> Scripts {
-        let texts = [BEAT, if is_in_cluster { SHARDED_PUBLISH } else { PUBLISH }, LOOK];
-        let [beat, publish, look] = texts.map(digest);
-        Scripts { start, texts, beat, publish, look }
+        let [beat, publish, sharded, look] = &*SCRIPTS;
+        Scripts { start, beat, publish: if is_in_cluster { sharded } else { publish }, look }
     }
 
     /// How many commands [`Scripts::load`] writes.
@@ -71,8 +80,8 @@ impl Scripts {
 
     /// Makes the broker know them.
     pub fn load(&self, out: &mut Vec<u8>) {
-        for script in self.texts {
-            write_command([&b"SCRIPT"[..], b"LOAD", script.as_bytes()], out);
+        for script in [self.beat, self.publish, self.look] {
+            write_command([&b"SCRIPT"[..], b"LOAD", script.text.as_bytes()], out);
         }
     }
 
@@ -88,7 +97,7 @@ impl Scripts {
         let age = if beat.last.is_some() { &*age } else { "" };
         let keys = [reign(&self.start), key(&self.start, "", "tried")];
         let keeps = if beat.keeps { "1" } else { "0" };
-        let parts = ["EVALSHA", &self.beat, "2", &keys[0], &keys[1], &next, run, age, keeps];
+        let parts = ["EVALSHA", &self.beat.name, "2", &keys[0], &keys[1], &next, run, age, keeps];
         write_command(parts.map(str::as_bytes), out);
     }
 
@@ -107,7 +116,7 @@ impl Scripts {
         out.extend_from_slice(b"*11\r\n");
         for part in [
             "EVALSHA",
-            &self.publish,
+            &self.publish.name,
             "3",
             &reign,
             &known,
@@ -145,8 +154,19 @@ impl Scripts {
         };
         let (epoch, breaks) = (epoch.to_string(), if breaks { "1" } else { "0" });
         let parts = [
-            "EVALSHA", &self.look, "3", &reign, &known, &messages, &epoch, &kept, &seconds, breaks,
-            direction, &from, &to,
+            "EVALSHA",
+            &self.look.name,
+            "3",
+            &reign,
+            &known,
+            &messages,
+            &epoch,
+            &kept,
+            &seconds,
+            breaks,
+            direction,
+            &from,
+            &to,
         ];
         write_command(parts.map(str::as_bytes), out);
     }

@@ -36,7 +36,7 @@ fn stores(world: &mut World, state: &Value) {
     for command in
         [&["SET", &alive, "1", "PX", "99000"][..], &["HSET", "x:red:3:members", &field, &state]]
     {
-        let command: Vec<Vec<u8>> = command.iter().map(|part| part.as_bytes().to_vec()).collect();
+        let command: Vec<&[u8]> = command.iter().map(|part| part.as_bytes()).collect();
         world.servers[0].keys.carries_out(&command, world.now.instant, &mut Vec::new());
     }
 }

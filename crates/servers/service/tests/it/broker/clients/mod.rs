@@ -313,7 +313,7 @@ fn clients_are_listed_by_the_names_that_they_have_at_all_hubs() {
     let some = r#"{"version":1,"count":3,"next":9,"members":[[1,"eve",null,null]]}"#;
     let stored = ["HSET", "x:blue:4:members", "0000000000000009.1", some];
     for command in [&alive[..], &stored] {
-        let command: Vec<Vec<u8>> = command.iter().map(|part| part.as_bytes().to_vec()).collect();
+        let command: Vec<&[u8]> = command.iter().map(|part| part.as_bytes()).collect();
         world.servers[0].keys.carries_out(&command, world.now.instant, &mut Vec::new());
     }
     let of_blue = json!({"channel": "blue"});
