@@ -276,7 +276,7 @@ impl<J: Judging> World<J> {
                 continue;
             }
             if !self.is_down[server] && self.random.chance(500) {
-                self.servers[server].receives(number, &bytes);
+                self.servers[server].receives_late(number, &bytes);
             }
             self.servers[server].closes(number);
         }
@@ -539,14 +539,15 @@ impl<J: Judging> World<J> {
             lines.push(text.to_owned());
         }
         bytes.drain(..at);
-        if client.is_some() {
+        if let Some(client) = client {
+            client.reads(at);
             self.fault.rewrites(&mut lines);
         }
         for text in lines {
             let why = |why| format!("member {who}: {why}");
             let texts = match client {
                 None => vec![serde_json::from_str(&text).unwrap()],
-                Some(client) => client.hears(&text).map_err(why)?,
+                Some(client) => client.hears(&text, &self.servers).map_err(why)?,
             };
             for heard in texts.into_iter().map(Heard::new) {
                 for _ in 0..self.fault.times(&heard, is_recovered) {
