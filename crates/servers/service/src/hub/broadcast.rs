@@ -40,6 +40,8 @@ enum Kind {
     Message,
     /// A message of a backend, or of a member whose engine does not count for how many it is queued.
     OfBackend,
+    /// The same, from the broker: for members whose places are below this one.
+    OfBroker { below: usize },
     /// A presence note. Another process frames it again, with its own number of members.
     Note(Note),
     /// Several of them, for clients that get each. It has no frame.
@@ -129,7 +131,7 @@ impl Broadcast {
 
     /// Whether its deliveries are counted one by one: it is a message of a backend, for example.
     pub(super) fn is_of_backend(&self) -> bool {
-        matches!(self.0.kind, Kind::OfBackend)
+        matches!(self.0.kind, Kind::OfBackend | Kind::OfBroker { .. })
     }
 
     /// Orders members to disconnect.
@@ -217,6 +219,21 @@ impl Broadcast {
         Broadcast::framed(payload, compresses, Kind::OfBackend, memory)
     }
 
+    /// Like [`Broadcast::of_backend`], for a message of the broker that is for members whose places are below this one.
+    pub(super) fn of_broker(
+        payload: &str,
+        below: usize,
+        compresses: bool,
+        memory: &Arc<Memory>,
+    ) -> Self {
+        Broadcast::framed(payload, compresses, Kind::OfBroker { below }, memory)
+    }
+
+    /// Whether it is of before the member with this place was counted.
+    pub(super) fn is_before(&self, place: usize) -> bool {
+        matches!(self.0.kind, Kind::OfBroker { below } if place >= below)
+    }
+
     fn framed(payload: &str, compresses: bool, kind: Kind, memory: &Arc<Memory>) -> Self {
         let mut plain = Vec::with_capacity(payload.len() + 64);
         let header = write_broadcast(payload, &mut plain);
@@ -249,7 +266,7 @@ impl Broadcast {
 
     /// The payload of a message; empty for others.
     pub(super) fn payload(&self) -> &[u8] {
-        if !matches!(self.0.kind, Kind::Message | Kind::OfBackend) {
+        if !matches!(self.0.kind, Kind::Message | Kind::OfBackend | Kind::OfBroker { .. }) {
             return b"";
         }
         // A frame of a server is not masked (RFC 6455, 5.2).

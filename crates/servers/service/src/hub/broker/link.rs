@@ -407,7 +407,7 @@ impl Link {
             self.broker.health.repeated.add(1);
             return Ok(());
         }
-        // A member is counted before it joins its room, so one that is not counted gets what follows.
+        // A member is counted before it joins its room, so one that is not counted yet gets what follows, and nothing else.
         let position = self.keeper.delivers(&room, payload, placed.as_ref(), turn);
         if let Some(ticket) = sender {
             let outcome = position.map_or(RemoteOutcome::Sent, |position| RemoteOutcome::Kept {

@@ -410,6 +410,13 @@ impl Census {
         self.rooms().contains_key(room)
     }
 
+    /// If a room has members here, a number that is higher than the places of all of them, and not higher than those of members
+    /// that come later.
+    pub fn next_place(&self, room: &RoomName) -> Option<usize> {
+        let rooms = self.rooms();
+        rooms.contains_key(room).then(|| self.entered.get())
+    }
+
     /// Whether a room has members, and its messages are kept.
     pub fn keeps(&self, room: &RoomName) -> bool {
         let is_kept = |here: &Room| here.history.is_some();

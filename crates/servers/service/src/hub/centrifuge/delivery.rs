@@ -34,8 +34,8 @@ impl Client {
             };
             heard = of_members;
             push = &heard;
-        } else if subscription.opening.is_some() {
-            // It begins with what the broker answers.
+        } else if subscription.opening.is_some() || push.is_before(subscription.presence.place()) {
+            // It begins with what the broker answers, or with what comes once it is counted.
             return PushOutcome::Missed;
         } else if push.is_gap() {
             return self.misses(room, now, out);

@@ -191,8 +191,8 @@ impl Session for Member {
             Some(true) => self.awaits_list = false,
             None => {}
         }
-        if self.joining.is_some() && of_presence.is_none() {
-            // It begins with what the broker answers.
+        if self.joining.is_some() && of_presence.is_none() || push.is_before(place) {
+            // It begins with what the broker answers, or with what comes once it is counted.
             return PushOutcome::Missed;
         }
         if self.follower.is_some() && of_presence.is_none() {

@@ -1,6 +1,8 @@
 //! When members of a hub begin in the history of their room, and what they get then.
 
-use super::one_hub::{World, keeping};
+use super::one_hub::{World, keeping, texts_at};
+use crate::hub::OPENING;
+use regatta_proto::websocket::Frame;
 use regatta_service::hub::Settings;
 use serde_json::Value;
 use std::sync::atomic::Ordering::SeqCst;
@@ -53,6 +55,40 @@ fn a_member_that_speaks_before_it_has_its_position_gets_its_own_message() {
     let texts = world.texts_of(member);
     assert_eq!(kinds(&texts), ["position", "broadcast", "broadcastResult"], "{texts:?}");
     assert_eq!((&read(&texts[0])["offset"], &read(&texts[1])["offset"]), (&0.into(), &1.into()));
+}
+
+/// The room had no members when the second message came, so that was not pushed. Who gets the first one would miss it.
+#[test]
+fn a_member_gets_no_message_that_came_before_it_and_that_its_core_hears_of_later() {
+    for path in ["/ws/red", "/connection/websocket"] {
+        let settings = Settings { centrifuge: true, ..Settings::default() };
+        let mut world = World::with("cores", false, settings);
+        world.passes(3000);
+        let mut other = world.other_core();
+        let first = world.joins("/ws/red");
+        world.says(first, "[1]");
+        world.passes(5);
+        world.says(first, "[2]");
+        world.leaves(first);
+        world.passes(5);
+        let opening = String::from_utf8(OPENING.to_vec()).unwrap();
+        let mut opening = opening.replace("/ws ", &format!("{path} ")).into_bytes();
+        if path != "/ws/red" {
+            for text in [r#"{"id":1,"connect":{}}"#, r#"{"id":2,"subscribe":{"channel":"red"}}"#] {
+                Frame::text(text.as_bytes()).write_masked([1, 2, 3, 4], &mut opening);
+            }
+        }
+        let late = other.accept();
+        other.received(late, &mut opening);
+        world.posted(&mut other);
+        let last = world.joins("/ws/red");
+        world.says(last, "[3]");
+        world.passes(5);
+        world.posted(&mut other);
+        let texts = texts_at(&mut other, late).concat();
+        let are_there = ["[1]", "[2]", "[3]"].map(|payload| texts.contains(payload));
+        assert_eq!(are_there, [false, false, true], "{texts}");
+    }
 }
 
 #[test]

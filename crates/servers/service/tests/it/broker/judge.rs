@@ -7,8 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long a sender waits for an outcome, with the time until each core was served.
-pub const PATIENCE: Duration = Duration::from_millis(3_500);
+/// How long a sender waits for an outcome while nothing comes from the broker, and in any case: 2 s and 10 s, with the time
+/// until each core was served.
+const PATIENCE: Duration = Duration::from_millis(3_500);
+const LONG_PATIENCE: Duration = Duration::from_millis(11_500);
 
 /// The servers, of which one is the broker at a time.
 pub type Servers = [Redis; 2];
@@ -62,6 +64,9 @@ pub trait Judging: Default {
 
     fn says(&mut self, payload: String, now: Instant);
 
+    /// Something comes to its hub from the broker, so outcomes may still come.
+    fn broker_speaks(&mut self, now: Instant);
+
     /// It has not read for a while, so outcomes may come late.
     fn wakes(&mut self, now: Instant);
 
@@ -102,6 +107,8 @@ pub struct Judge {
     published: Vec<String>,
     /// Messages whose outcome it does not know, with the time.
     waiting: BTreeMap<String, Instant>,
+    /// When something last came to its hub from the broker.
+    broker_spoke_at: Option<Instant>,
     /// See [`Judging::seen`].
     seen: [usize; 5],
 }
@@ -127,6 +134,10 @@ impl Judging for Judge {
         self.waiting.insert(payload, now);
     }
 
+    fn broker_speaks(&mut self, now: Instant) {
+        self.broker_spoke_at = Some(now);
+    }
+
     fn wakes(&mut self, now: Instant) {
         self.waiting.values_mut().for_each(|since| *since = now);
     }
@@ -143,7 +154,8 @@ impl Judging for Judge {
                 let payload = &heard.payload;
                 let since = self.waiting.remove(payload);
                 let since = since.ok_or_else(|| format!("an outcome of {payload}"))?;
-                if now - since > PATIENCE {
+                let silent_since = self.broker_spoke_at.map_or(since, |at| at.max(since));
+                if now - silent_since > PATIENCE || now - since > LONG_PATIENCE {
                     return Err(format!("the outcome of {payload} came after {:?}", now - since));
                 }
                 self.outcome(kind, heard, servers)

@@ -116,6 +116,23 @@ impl World {
         world
     }
 
+    /// The other one of two cores of the hub. What this one posts from now on it hears with [`World::posted`].
+    pub fn other_core(&mut self) -> Core<Sessions<Hub, BrokerLink>> {
+        let hour = Duration::from_secs(3_600);
+        let limits = Limits { idle: hour, request: hour };
+        let sessions = Sessions::with_uplink(self.hub.clone(), self.hub.broker_link());
+        let mut other = Core::new(sessions, limits, self.now);
+        self.core.set_core(0, 2);
+        self.core.letters().for_each(drop);
+        other.set_core(1, 2);
+        other
+    }
+
+    /// The other core hears what this one has posted.
+    pub fn posted(&mut self, other: &mut Core<Sessions<Hub, BrokerLink>>) {
+        self.core.letters().for_each(|letter| other.heard(letter));
+    }
+
     // ---- clients ----
 
     /// A member joins with this path.
@@ -279,15 +296,7 @@ impl World {
 
     /// The same of another member.
     pub fn texts_of(&mut self, member: Conn) -> Vec<String> {
-        let mut got = Vec::new();
-        assert!(drain(&mut self.core, member, &mut got), "it stays");
-        let head = got.windows(4).position(|four| four == b"\r\n\r\n");
-        let (mut at, mut texts) = (head.map_or(0, |head| head + 4), Vec::new());
-        while let Some((text, length)) = frame(&got[at..]) {
-            texts.push(text.to_owned());
-            at += length;
-        }
-        texts
+        texts_at(&mut self.core, member)
     }
 
     /// What a member has got that is closed now, and the code of its Close frame.
@@ -317,6 +326,19 @@ pub fn announcements(written: &[u8]) -> Vec<String> {
     let written = String::from_utf8_lossy(written);
     let notes = written.split("PUBLISH\r\n$7\r\nx:moved\r\n").skip(1);
     notes.map(|rest| rest.lines().nth(1).unwrap().to_owned()).collect()
+}
+
+/// What a member has got at a core since the last question.
+pub fn texts_at(core: &mut Core<Sessions<Hub, BrokerLink>>, member: Conn) -> Vec<String> {
+    let mut got = Vec::new();
+    assert!(drain(core, member, &mut got), "it stays");
+    let head = got.windows(4).position(|four| four == b"\r\n\r\n");
+    let (mut at, mut texts) = (head.map_or(0, |head| head + 4), Vec::new());
+    while let Some((text, length)) = frame(&got[at..]) {
+        texts.push(text.to_owned());
+        at += length;
+    }
+    texts
 }
 
 /// Appends what a connection writes. Returns whether it stays.

@@ -45,6 +45,10 @@ impl Judging for Recovering {
         self.judge.says(payload, now);
     }
 
+    fn broker_speaks(&mut self, now: Instant) {
+        self.judge.broker_speaks(now);
+    }
+
     fn wakes(&mut self, now: Instant) {
         self.judge.wakes(now);
     }

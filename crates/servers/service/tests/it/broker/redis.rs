@@ -62,6 +62,10 @@ pub struct Redis {
     /// Messages that were published without a place although some hub keeps histories: the hub that did not know that ends
     /// the reign within a second, which may be after messages behind them.
     pub unplaced: BTreeSet<String>,
+    /// Messages that it has read on connections that their hubs had dropped.
+    pub late: BTreeSet<String>,
+    /// It reads such a connection.
+    is_late: bool,
     pub now: Option<Instant>,
     /// What hubs keep for presence.
     pub keys: Keys,
@@ -124,6 +128,13 @@ impl Redis {
         if let Some(one) = self.clients.get_mut(&client) {
             one.input = input;
         }
+    }
+
+    /// Handles bytes of a client whose hub has dropped the connection.
+    pub fn receives_late(&mut self, client: usize, bytes: &[u8]) {
+        self.is_late = true;
+        self.receives(client, bytes);
+        self.is_late = false;
     }
 
     /// Its process has ended, and another one, with this number, has what was saved, or all.
@@ -266,6 +277,9 @@ impl Redis {
                 [room, payload].map(|bytes| String::from_utf8(bytes.to_vec()).unwrap());
             if message[0] == 1 && self.stored.has_reign() {
                 self.unplaced.insert(payload.clone());
+            }
+            if self.is_late {
+                self.late.insert(payload.clone());
             }
             self.times.extend(self.now.map(|now| (payload.clone(), now)));
             self.log.entry(room).or_default().push(payload);

@@ -189,7 +189,7 @@ impl<J: Judging> World<J> {
     /// The loops of a hub run: letters, timers, and its connection to the broker. Returns whether anything happened.
     fn turns(&mut self, at: usize, all: bool) -> bool {
         let mut has_run = false;
-        let World { nodes, servers, random, now, is_down, count, late, .. } = self;
+        let World { nodes, members, servers, random, now, is_down, count, late, .. } = self;
         servers.iter_mut().for_each(|redis| redis.now = Some(now.instant));
         let Node { cores, mail, cable, .. } = &mut nodes[at];
         for own in 0..2 {
@@ -230,6 +230,9 @@ impl<J: Judging> World<J> {
             let mut bytes = one.passes(redis, random, all);
             if !bytes.is_empty() {
                 core.received(one.conn, &mut bytes);
+                let is_here = |one: &&mut Member<J>| one.place.is_some_and(|(node, ..)| node == at);
+                let here = members.iter_mut().filter(is_here);
+                here.for_each(|member| member.judge.broker_speaks(now.instant));
                 has_run = true;
             }
             loop {
@@ -276,7 +279,7 @@ impl<J: Judging> World<J> {
                 continue;
             }
             if !self.is_down[server] && self.random.chance(500) {
-                self.servers[server].receives(number, &bytes);
+                self.servers[server].receives_late(number, &bytes);
             }
             self.servers[server].closes(number);
         }
@@ -539,14 +542,15 @@ impl<J: Judging> World<J> {
             lines.push(text.to_owned());
         }
         bytes.drain(..at);
-        if client.is_some() {
+        if let Some(client) = client {
+            client.reads(at);
             self.fault.rewrites(&mut lines);
         }
         for text in lines {
             let why = |why| format!("member {who}: {why}");
             let texts = match client {
                 None => vec![serde_json::from_str(&text).unwrap()],
-                Some(client) => client.hears(&text).map_err(why)?,
+                Some(client) => client.hears(&text, &self.servers).map_err(why)?,
             };
             for heard in texts.into_iter().map(Heard::new) {
                 for _ in 0..self.fault.times(&heard, is_recovered) {

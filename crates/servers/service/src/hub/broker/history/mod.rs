@@ -581,7 +581,8 @@ impl Keeper {
     ) -> Option<Position> {
         let settings = self.live.current();
         let (deflate, memory) = (settings.deflate, &settings.backlog.memory);
-        let has_members = self.census.has_members(room);
+        let next_place = self.census.next_place(room);
+        let has_members = next_place.is_some();
         let position = placed.and_then(|placed| placed.position);
         self.hears(turn.now.instant);
         let are_unused = self.census.histories.are_unused();
@@ -593,8 +594,10 @@ impl Keeper {
             {
                 self.hears_hole(room);
             }
-            if has_members {
-                let push = Broadcast::of_backend(payload, deflate, memory);
+            if let Some(below) = next_place {
+                // Another core may have a member that comes now and hear of this later. Messages behind this one were not
+                // pushed if the room had no members meanwhile, so that member gets only what comes once it is counted.
+                let push = Broadcast::of_broker(payload, below, deflate, memory);
                 turn.acts.push(UplinkAct::Push(room.clone(), push));
             }
             return position;

@@ -2,6 +2,7 @@
 //! ends, with its position. What it gets is translated into the hub's own protocol, so that one judge is for both.
 
 use super::seat::{self, Position, Seat};
+use crate::broker::judge::Servers;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,6 +21,9 @@ enum Asked {
     /// With its number, in which subscription.
     PublishThere(u64, usize),
 }
+
+/// A client with so much unread output, in bytes, reads slowly: its own copies wait behind that.
+const MUCH: usize = 64 * 1024;
 
 /// Answers, and those of them that are unusual: under faults of the world there may be some.
 #[derive(Debug, Default)]
@@ -58,6 +62,8 @@ pub struct Dialect {
     /// How often it has asked to be in the room, or was out of it. What it has published and got meanwhile.
     subscriptions: usize,
     own: BTreeSet<String>,
+    /// Much had come when it read last.
+    is_slow: bool,
     /// Replies to messages whose copy it has not got before.
     early: Tally,
     early_there: Tally,
@@ -165,11 +171,18 @@ impl Dialect {
         }
     }
 
+    /// It reads so many bytes.
+    pub fn reads(&mut self, length: usize) {
+        self.is_slow = length >= MUCH;
+    }
+
     /// Hears a line. Returns the same in the hub's own protocol.
-    pub fn hears(&mut self, text: &str) -> Result<Vec<Value>, String> {
+    pub fn hears(&mut self, text: &str, servers: &Servers) -> Result<Vec<Value>, String> {
         let mut heard: Value =
             serde_json::from_str(text).map_err(|why| format!("{text}: {why}"))?;
-        let Some(id) = heard["id"].as_u64() else { return self.pushed(heard["push"].take()) };
+        let Some(id) = heard["id"].as_u64() else {
+            return self.pushed(heard["push"].take(), servers);
+        };
         let asked = self.asked.remove(&id);
         match asked.ok_or_else(|| format!("an answer to nothing: {heard}"))? {
             Asked::Connect if heard["connect"]["client"].is_string() => Ok(Vec::new()),
@@ -194,13 +207,16 @@ impl Dialect {
                 Ok(vec![result])
             }
             Asked::History => self.has_history(&heard),
-            Asked::SubscribeThere => self.seat.is_answered(&heard).map(|()| Vec::new()),
+            Asked::SubscribeThere => self.seat.is_answered(&heard, servers).map(|()| Vec::new()),
             Asked::PublishThere(number, subscription) => {
                 let is_published = heard["publish"].is_object();
                 if !is_published && heard["error"]["code"] != 100 {
                     return Err(heard.to_string());
                 }
-                if is_published && self.seat.is_in && subscription == self.seat.subscriptions {
+                let is_in = self.seat.is_in && subscription == self.seat.subscriptions;
+                // Only in a room without a history a copy waits and its reply does not.
+                let may_overtake = self.is_slow && !self.seat.has_history();
+                if is_published && is_in && !may_overtake {
                     self.early_there.adds(!self.seat.has(number));
                 }
                 Ok(Vec::new())
@@ -306,9 +322,9 @@ impl Dialect {
         text
     }
 
-    fn pushed(&mut self, mut push: Value) -> Result<Vec<Value>, String> {
+    fn pushed(&mut self, mut push: Value, servers: &Servers) -> Result<Vec<Value>, String> {
         if push["channel"] == seat::CHANNEL {
-            return self.seat.pushed(&push).map(|()| Vec::new());
+            return self.seat.pushed(&push, servers).map(|()| Vec::new());
         }
         if self.unsubscribes {
             return Ok(Vec::new());

@@ -1,7 +1,8 @@
 //! A second room of a client, in which it also publishes: so two subscriptions interleave on one connection.
 
+use crate::broker::judge::Servers;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// An epoch and an offset.
 pub type Position = (String, u64);
@@ -19,6 +20,8 @@ pub struct Seat {
     /// The number of this client, and those of the last messages of all that it has got.
     key: u64,
     last: BTreeMap<u64, u64>,
+    /// Messages that it has got, and that the broker had read late.
+    late: BTreeSet<(u64, u64)>,
     /// How often it has asked to be in the room, or was out of it.
     pub subscriptions: usize,
 }
@@ -49,13 +52,17 @@ impl Seat {
         json!({"publish": {"channel": CHANNEL, "data": [self.key, number]}})
     }
 
+    pub fn has_history(&self) -> bool {
+        self.position.is_some()
+    }
+
     /// Whether it has got this message of its own, or a later one.
     pub fn has(&self, number: u64) -> bool {
         self.last.get(&self.key).is_some_and(|last| *last >= number)
     }
 
     /// The answer to what it has asked.
-    pub fn is_answered(&mut self, heard: &Value) -> Result<(), String> {
+    pub fn is_answered(&mut self, heard: &Value, servers: &Servers) -> Result<(), String> {
         let named = self.asks.take().ok_or(format!("it has not asked: {heard}"))?;
         if heard["error"]["code"] == 100 && heard["error"]["temporary"] == true {
             return Ok(());
@@ -70,12 +77,12 @@ impl Seat {
         }
         self.position = named;
         for publication in value("publications").as_array().into_iter().flatten() {
-            self.gets(publication)?;
+            self.gets(publication, servers)?;
         }
         if self.position == at { Ok(()) } else { Err(format!("{:?}: {heard}", self.position)) }
     }
 
-    pub fn pushed(&mut self, push: &Value) -> Result<(), String> {
+    pub fn pushed(&mut self, push: &Value, servers: &Servers) -> Result<(), String> {
         if !self.is_in {
             return Err(format!("not for this subscription: {push}"));
         }
@@ -84,15 +91,23 @@ impl Seat {
             self.subscriptions += 1;
             return Ok(());
         }
-        self.gets(&push["pub"])
+        self.gets(&push["pub"], servers)
     }
 
-    fn gets(&mut self, publication: &Value) -> Result<(), String> {
+    /// Messages of one client come in the order in which it has sent them. Those that the broker has read late have the
+    /// outcome *unknown*: their place is not promised, so they may come behind messages that were sent later, but once.
+    fn gets(&mut self, publication: &Value, servers: &Servers) -> Result<(), String> {
         let data = &publication["data"];
         let (key, number) = data[0].as_u64().zip(data[1].as_u64()).ok_or(data.to_string())?;
-        let before = self.last.insert(key, number);
-        if before.is_some_and(|before| number <= before) {
+        let is_late = servers.iter().any(|redis| redis.late.contains(&data.to_string()));
+        let before = self.last.get(&key).copied();
+        let is_next = before.is_none_or(|before| number > before);
+        let is_in_place = if is_late { self.late.insert((key, number)) } else { is_next };
+        if !is_in_place {
             return Err(format!("{number} of {key} after {before:?}"));
+        }
+        if is_next {
+            self.last.insert(key, number);
         }
         let Some(offset) = publication["offset"].as_u64() else {
             self.position = None;
