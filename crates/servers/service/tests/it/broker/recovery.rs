@@ -49,6 +49,14 @@ impl Judging for Recovering {
         self.judge.wakes(now);
     }
 
+    fn hub_hears(&mut self, cable: usize, now: Instant) {
+        self.judge.hub_hears(cable, now);
+    }
+
+    fn opens(&mut self, is_open: bool, now: Instant) -> Result<(), String> {
+        self.judge.opens(is_open, now)
+    }
+
     fn hears(&mut self, heard: &Heard, now: Instant, servers: &Servers) -> Result<(), String> {
         let value = &heard.value;
         let at = value["epoch"].as_str().map(str::to_owned).zip(value["offset"].as_u64());

@@ -189,7 +189,7 @@ impl<J: Judging> World<J> {
     /// The loops of a hub run: letters, timers, and its connection to the broker. Returns whether anything happened.
     fn turns(&mut self, at: usize, all: bool) -> bool {
         let mut has_run = false;
-        let World { nodes, servers, random, now, is_down, count, late, .. } = self;
+        let World { nodes, members, servers, random, now, is_down, count, late, .. } = self;
         servers.iter_mut().for_each(|redis| redis.now = Some(now.instant));
         let Node { cores, mail, cable, .. } = &mut nodes[at];
         for own in 0..2 {
@@ -231,6 +231,11 @@ impl<J: Judging> World<J> {
             if !bytes.is_empty() {
                 core.received(one.conn, &mut bytes);
                 has_run = true;
+                for Member { judge, place, .. } in &mut *members {
+                    if place.is_some_and(|(hub, ..)| hub == at) {
+                        judge.hub_hears(one.number, now.instant);
+                    }
+                }
             }
             loop {
                 match core.next(one.conn, &()) {
@@ -539,11 +544,16 @@ impl<J: Judging> World<J> {
             lines.push(text.to_owned());
         }
         bytes.drain(..at);
+        let why = |why| format!("member {who}: {why}");
+        let is_opening =
+            |client: &Option<Dialect>| client.as_ref().is_some_and(Dialect::is_opening);
         if client.is_some() {
             self.fault.rewrites(&mut lines);
         }
+        if is_opening(client) {
+            judge.opens(false, self.now.instant).map_err(why)?;
+        }
         for text in lines {
-            let why = |why| format!("member {who}: {why}");
             let texts = match client {
                 None => vec![serde_json::from_str(&text).unwrap()],
                 Some(client) => client.hears(&text).map_err(why)?,
@@ -553,6 +563,9 @@ impl<J: Judging> World<J> {
                     judge.hears(&heard, self.now.instant, &self.servers).map_err(why)?;
                 }
             }
+        }
+        if !is_opening(client) {
+            judge.opens(true, self.now.instant).map_err(why)?;
         }
         let room = judge.room().to_owned();
         let published = judge.take_published().into_iter();
