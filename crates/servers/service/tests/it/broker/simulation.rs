@@ -449,6 +449,9 @@ impl<J: Judging> World<J> {
             if client.is_out() {
                 // Behind its message.
                 lines.push(client.subscribes());
+                if client.is_new() {
+                    judge.joined(&self.servers, self.now.instant);
+                }
             }
             if self.random.chance(300) {
                 lines.push(client.asks_for_history());
@@ -471,13 +474,17 @@ impl<J: Judging> World<J> {
     fn subscribes(&mut self, who: usize) {
         let Some((at, own, conn)) = self.members[who].place else { return };
         let core = &mut self.nodes[at].cores[own];
-        let Some(client) = self.members[who].client.as_mut() else { return };
+        let Member { judge, client: Some(client), .. } = &mut self.members[who] else { return };
         let mut lines = Vec::new();
         if client.is_out_there() && core.wants_read(conn) {
             lines.push(client.subscribes_there());
         }
         if client.is_out() && core.wants_read(conn) {
             lines.push(client.subscribes());
+            if client.is_new() {
+                // It was refused until now, so nothing was promised before.
+                judge.joined(&self.servers, self.now.instant);
+            }
         }
         if !lines.is_empty() {
             core.received(conn, &mut masked(&lines.join("\n")));
