@@ -125,6 +125,13 @@ fn settings(keeps: usize) -> Settings {
     settings
 }
 
+impl<J> Member<J> {
+    /// Whether this is its hub.
+    fn is_at(&self, hub: usize) -> bool {
+        self.place.is_some_and(|(at, ..)| at == hub)
+    }
+}
+
 impl<J: Judging> World<J> {
     fn new(seed: u64, fault: Fault, loses: bool, has_clients: bool) -> World<J> {
         let mut random = Random::new(seed);
@@ -231,11 +238,8 @@ impl<J: Judging> World<J> {
             if !bytes.is_empty() {
                 core.received(one.conn, &mut bytes);
                 has_run = true;
-                for Member { judge, place, .. } in &mut *members {
-                    if place.is_some_and(|(hub, ..)| hub == at) {
-                        judge.hub_hears(one.number, now.instant);
-                    }
-                }
+                let at_it = members.iter_mut().filter(|one| one.is_at(at));
+                at_it.for_each(|member| member.judge.hub_hears(one.number, now.instant));
             }
             loop {
                 match core.next(one.conn, &()) {
@@ -386,7 +390,7 @@ impl<J: Judging> World<J> {
         // It might have been the last one at an old master, and cannot announce that it was there.
         self.published.retain(|one| one.hub != at);
         for who in 0..MEMBERS {
-            if self.members[who].place.is_some_and(|(node, ..)| node == at) {
+            if self.members[who].is_at(at) {
                 self.members[who].place = None;
             }
         }
@@ -637,7 +641,7 @@ impl<J: Judging> World<J> {
             // Every message of the hub without a history is a gap.
             self.open_hubs = 2;
             for who in 0..MEMBERS {
-                if self.members[who].place.is_some_and(|(at, ..)| at == 2) {
+                if self.members[who].is_at(2) {
                     self.leaves(who);
                 }
             }
