@@ -7,10 +7,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long a sender waits for an outcome while nothing comes from the broker, and in any case: 2 s and 10 s, with the time
-/// until each core was served.
-const PATIENCE: Duration = Duration::from_millis(3_500);
-const LONG_PATIENCE: Duration = Duration::from_millis(11_500);
+/// How long a sender waits for an outcome while nothing comes from the broker, and how long at most.
+const PATIENCE: Duration = Duration::from_secs(2);
+const LONG_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a client waits for its subscription while nothing comes from the broker: up to a heartbeat, and until the
+/// connection counts as lost because that does not come back.
+const OPENING: Duration = Duration::from_secs(1 + 3);
+/// Time passes in steps, so each core is served and each time is noticed so much later, at most.
+const STEP: Duration = Duration::from_millis(700);
 
 /// The servers, of which one is the broker at a time.
 pub type Servers = [Redis; 2];
@@ -64,11 +68,17 @@ pub trait Judging: Default {
 
     fn says(&mut self, payload: String, now: Instant);
 
-    /// Something comes to its hub from the broker, so outcomes may still come.
-    fn broker_speaks(&mut self, now: Instant);
-
     /// It has not read for a while, so outcomes may come late.
     fn wakes(&mut self, now: Instant);
+
+    /// Something has come from the broker on this connection of its hub.
+    fn hub_hears(&mut self, cable: usize, now: Instant);
+
+    /// It is a client whose subscription has not begun until now, or has.
+    ///
+    /// # Errors
+    /// It has begun too late.
+    fn opens(&mut self, is_open: bool, now: Instant) -> Result<(), String>;
 
     /// Hears a text of its hub.
     fn hears(&mut self, heard: &Heard, now: Instant, servers: &Servers) -> Result<(), String>;
@@ -88,6 +98,32 @@ pub trait Judging: Default {
     fn seen(&self) -> [usize; 5];
 }
 
+/// Something that is waited for.
+struct Waiting {
+    since: Instant,
+    /// The connection of the hub to the broker, and when something last came on it. If it is lost, all that wait are
+    /// answered, so what comes on another one is no reason to wait for longer.
+    heard: Option<(usize, Instant)>,
+}
+
+impl Waiting {
+    fn new(since: Instant) -> Waiting {
+        Waiting { since, heard: None }
+    }
+
+    fn hears(&mut self, cable: usize, now: Instant) {
+        let (of, at) = self.heard.get_or_insert((cable, now));
+        if *of == cable {
+            *at = now;
+        }
+    }
+
+    /// When it has waited for so long since it began, or since something came.
+    fn end(&self, patience: Duration) -> Instant {
+        self.heard.map_or(self.since, |(_, at)| at.max(self.since)) + patience
+    }
+}
+
 /// A member, and what it has heard.
 #[derive(Default)]
 pub struct Judge {
@@ -105,10 +141,13 @@ pub struct Judge {
     heard: BTreeSet<String>,
     /// Messages of its own that count as published, until they are taken.
     published: Vec<String>,
-    /// Messages whose outcome it does not know, with the time.
-    waiting: BTreeMap<String, Instant>,
-    /// When something last came to its hub from the broker.
-    broker_spoke_at: Option<Instant>,
+    /// Messages whose outcome it does not know.
+    waiting: BTreeMap<String, Waiting>,
+    /// The subscription of a client that has not begun. The replies to messages wait for that, too, because they follow
+    /// their copies.
+    opening: Option<Waiting>,
+    /// When its subscription had not begun yet.
+    opens_at: Option<Instant>,
     /// See [`Judging::seen`].
     seen: [usize; 5],
 }
@@ -131,15 +170,27 @@ impl Judging for Judge {
     }
 
     fn says(&mut self, payload: String, now: Instant) {
-        self.waiting.insert(payload, now);
-    }
-
-    fn broker_speaks(&mut self, now: Instant) {
-        self.broker_spoke_at = Some(now);
+        self.waiting.insert(payload, Waiting::new(now));
     }
 
     fn wakes(&mut self, now: Instant) {
-        self.waiting.values_mut().for_each(|since| *since = now);
+        self.all_waiting().for_each(|one| one.since = now);
+    }
+
+    fn hub_hears(&mut self, cable: usize, now: Instant) {
+        self.all_waiting().for_each(|one| one.hears(cable, now));
+    }
+
+    fn opens(&mut self, is_open: bool, now: Instant) -> Result<(), String> {
+        if !is_open {
+            self.opening.get_or_insert(Waiting::new(now));
+            self.opens_at = Some(now);
+            return Ok(());
+        }
+        let late = self.opening.take().filter(|one| now > one.end(OPENING) + 3 * STEP);
+        late.map_or(Ok(()), |one| {
+            Err(format!("its subscription began after {:?}", now - one.since))
+        })
     }
 
     fn hears(&mut self, heard: &Heard, now: Instant, servers: &Servers) -> Result<(), String> {
@@ -152,11 +203,14 @@ impl Judging for Judge {
             }
             kind => {
                 let payload = &heard.payload;
-                let since = self.waiting.remove(payload);
-                let since = since.ok_or_else(|| format!("an outcome of {payload}"))?;
-                let silent_since = self.broker_spoke_at.map_or(since, |at| at.max(since));
-                if now - silent_since > PATIENCE || now - since > LONG_PATIENCE {
-                    return Err(format!("the outcome of {payload} came after {:?}", now - since));
+                let waiting = self.waiting.remove(payload);
+                let waiting = waiting.ok_or_else(|| format!("an outcome of {payload}"))?;
+                let end = waiting.end(PATIENCE).min(waiting.since + LONG_PATIENCE);
+                // What the broker has not confirmed does not wait for the subscription.
+                let opens_at = self.opens_at.filter(|_| kind == "broadcastResult");
+                if now > opens_at.map_or(end, |at| end.max(at)) + 2 * STEP {
+                    let time = now - waiting.since;
+                    return Err(format!("the outcome of {payload} came after {time:?}"));
                 }
                 self.outcome(kind, heard, servers)
             }
@@ -194,9 +248,14 @@ impl Judging for Judge {
 }
 
 impl Judge {
+    fn all_waiting(&mut self) -> impl Iterator<Item = &mut Waiting> {
+        self.waiting.values_mut().chain(&mut self.opening)
+    }
+
     /// It joins again, and recovers.
     pub fn comes_back(&mut self) {
         self.waiting.clear();
+        self.opening = None;
     }
 
     /// Messages may come again.
@@ -232,14 +291,14 @@ impl Judge {
             return Err(format!("{payload} comes twice, or too late: after {:?}", self.highest));
         }
         let (joined_at, _) = self.joined_at.ok_or("a message before the join")?;
+        // The gap for messages without a place may come after this one, also for a member that has heard none before.
+        let Redis { log, unplaced, .. } = &servers[server];
+        let lacks_none =
+            |first: usize| log[&self.room][first..number].iter().all(|one| unplaced.contains(one));
         let is_next = match self.last {
             _ if self.had_gap => true,
-            Some((of, last)) if of == server && last < number => {
-                let log = &servers[server].log[&self.room];
-                log[last + 1..number].iter().all(|one| servers[server].unplaced.contains(one))
-            }
-            Some(_) => false,
-            None => number <= joined_at[server],
+            Some((of, last)) => of == server && last < number && lacks_none(last + 1),
+            None => lacks_none(joined_at[server].min(number)),
         };
         if !is_next {
             return Err(format!("{payload} is at {place:?}, after {:?} without a gap", self.last));

@@ -45,12 +45,16 @@ impl Judging for Recovering {
         self.judge.says(payload, now);
     }
 
-    fn broker_speaks(&mut self, now: Instant) {
-        self.judge.broker_speaks(now);
-    }
-
     fn wakes(&mut self, now: Instant) {
         self.judge.wakes(now);
+    }
+
+    fn hub_hears(&mut self, cable: usize, now: Instant) {
+        self.judge.hub_hears(cable, now);
+    }
+
+    fn opens(&mut self, is_open: bool, now: Instant) -> Result<(), String> {
+        self.judge.opens(is_open, now)
     }
 
     fn hears(&mut self, heard: &Heard, now: Instant, servers: &Servers) -> Result<(), String> {

@@ -125,6 +125,13 @@ fn settings(keeps: usize) -> Settings {
     settings
 }
 
+impl<J> Member<J> {
+    /// Whether this is its hub.
+    fn is_at(&self, hub: usize) -> bool {
+        self.place.is_some_and(|(at, ..)| at == hub)
+    }
+}
+
 impl<J: Judging> World<J> {
     fn new(seed: u64, fault: Fault, loses: bool, has_clients: bool) -> World<J> {
         let mut random = Random::new(seed);
@@ -230,10 +237,9 @@ impl<J: Judging> World<J> {
             let mut bytes = one.passes(redis, random, all);
             if !bytes.is_empty() {
                 core.received(one.conn, &mut bytes);
-                let is_here = |one: &&mut Member<J>| one.place.is_some_and(|(node, ..)| node == at);
-                let here = members.iter_mut().filter(is_here);
-                here.for_each(|member| member.judge.broker_speaks(now.instant));
                 has_run = true;
+                let at_it = members.iter_mut().filter(|one| one.is_at(at));
+                at_it.for_each(|member| member.judge.hub_hears(one.number, now.instant));
             }
             loop {
                 match core.next(one.conn, &()) {
@@ -384,7 +390,7 @@ impl<J: Judging> World<J> {
         // It might have been the last one at an old master, and cannot announce that it was there.
         self.published.retain(|one| one.hub != at);
         for who in 0..MEMBERS {
-            if self.members[who].place.is_some_and(|(node, ..)| node == at) {
+            if self.members[who].is_at(at) {
                 self.members[who].place = None;
             }
         }
@@ -447,6 +453,9 @@ impl<J: Judging> World<J> {
             if client.is_out() {
                 // Behind its message.
                 lines.push(client.subscribes());
+                if client.is_new() {
+                    judge.joined(&self.servers, self.now.instant);
+                }
             }
             if self.random.chance(300) {
                 lines.push(client.asks_for_history());
@@ -469,13 +478,17 @@ impl<J: Judging> World<J> {
     fn subscribes(&mut self, who: usize) {
         let Some((at, own, conn)) = self.members[who].place else { return };
         let core = &mut self.nodes[at].cores[own];
-        let Some(client) = self.members[who].client.as_mut() else { return };
+        let Member { judge, client: Some(client), .. } = &mut self.members[who] else { return };
         let mut lines = Vec::new();
         if client.is_out_there() && core.wants_read(conn) {
             lines.push(client.subscribes_there());
         }
         if client.is_out() && core.wants_read(conn) {
             lines.push(client.subscribes());
+            if client.is_new() {
+                // It was refused until now, so nothing was promised before.
+                judge.joined(&self.servers, self.now.instant);
+            }
         }
         if !lines.is_empty() {
             core.received(conn, &mut masked(&lines.join("\n")));
@@ -542,12 +555,17 @@ impl<J: Judging> World<J> {
             lines.push(text.to_owned());
         }
         bytes.drain(..at);
+        let why = |why| format!("member {who}: {why}");
+        let is_opening =
+            |client: &Option<Dialect>| client.as_ref().is_some_and(Dialect::is_opening);
         if let Some(client) = client {
             client.reads(at);
             self.fault.rewrites(&mut lines);
         }
+        if is_opening(client) {
+            judge.opens(false, self.now.instant).map_err(why)?;
+        }
         for text in lines {
-            let why = |why| format!("member {who}: {why}");
             let texts = match client {
                 None => vec![serde_json::from_str(&text).unwrap()],
                 Some(client) => client.hears(&text, &self.servers).map_err(why)?,
@@ -557,6 +575,9 @@ impl<J: Judging> World<J> {
                     judge.hears(&heard, self.now.instant, &self.servers).map_err(why)?;
                 }
             }
+        }
+        if !is_opening(client) {
+            judge.opens(true, self.now.instant).map_err(why)?;
         }
         let room = judge.room().to_owned();
         let published = judge.take_published().into_iter();
@@ -621,7 +642,7 @@ impl<J: Judging> World<J> {
             // Every message of the hub without a history is a gap.
             self.open_hubs = 2;
             for who in 0..MEMBERS {
-                if self.members[who].place.is_some_and(|(at, ..)| at == 2) {
+                if self.members[who].is_at(2) {
                     self.leaves(who);
                 }
             }

@@ -154,6 +154,16 @@ impl Dialect {
         self.is_in
     }
 
+    /// Whether it was never in its room on this connection.
+    pub fn is_new(&self) -> bool {
+        !self.was_in
+    }
+
+    /// Whether it has asked to be in its room, and has no answer.
+    pub fn is_opening(&self) -> bool {
+        self.subscribes
+    }
+
     /// Whether its subscription has ended, or was refused, and it has not asked again.
     pub fn is_out(&self) -> bool {
         !self.is_in && !self.subscribes && !self.unsubscribes
