@@ -33,6 +33,11 @@ pub struct Redis {
     /// Messages that were published without a place although some hub keeps histories: the hub that did not know that ends
     /// the reign within a second, which may be after messages behind them.
     pub unplaced: BTreeSet<String>,
+    /// Messages that it has read on connections that their hubs had dropped: their outcome is unknown, and messages that were
+    /// sent after them may have been published before.
+    pub late: BTreeSet<String>,
+    /// It reads on such a connection.
+    reads_late: bool,
     pub now: Option<Instant>,
     /// What hubs keep for presence.
     pub keys: Keys,
@@ -90,6 +95,13 @@ impl Redis {
             self.clients.get_mut(&client).unwrap().input.drain(..taken);
             self.carries_out(client, &command);
         }
+    }
+
+    /// Handles bytes of a client that has dropped the connection.
+    pub fn receives_late(&mut self, client: usize, bytes: &[u8]) {
+        self.reads_late = true;
+        self.receives(client, bytes);
+        self.reads_late = false;
     }
 
     /// Its process has ended, and another one, with this number, has what was saved, or all.
@@ -228,6 +240,9 @@ impl Redis {
                 [room, payload].map(|bytes| String::from_utf8(bytes.to_vec()).unwrap());
             if message[0] == 1 && self.stored.has_reign() {
                 self.unplaced.insert(payload.clone());
+            }
+            if self.reads_late {
+                self.late.insert(payload.clone());
             }
             self.times.extend(self.now.map(|now| (payload.clone(), now)));
             self.log.entry(room).or_default().push(payload);

@@ -285,7 +285,7 @@ impl<J: Judging> World<J> {
                 continue;
             }
             if !self.is_down[server] && self.random.chance(500) {
-                self.servers[server].receives(number, &bytes);
+                self.servers[server].receives_late(number, &bytes);
             }
             self.servers[server].closes(number);
         }
@@ -567,7 +567,7 @@ impl<J: Judging> World<J> {
         for text in lines {
             let texts = match client {
                 None => vec![serde_json::from_str(&text).unwrap()],
-                Some(client) => client.hears(&text).map_err(why)?,
+                Some(client) => client.hears(&text, &self.servers).map_err(why)?,
             };
             for heard in texts.into_iter().map(Heard::new) {
                 for _ in 0..self.fault.times(&heard, is_recovered) {

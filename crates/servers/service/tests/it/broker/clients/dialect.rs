@@ -2,6 +2,7 @@
 //! ends, with its position. What it gets is translated into the hub's own protocol, so that one judge is for both.
 
 use super::seat::{self, Position, Seat};
+use crate::broker::judge::Servers;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -176,10 +177,12 @@ impl Dialect {
     }
 
     /// Hears a line. Returns the same in the hub's own protocol.
-    pub fn hears(&mut self, text: &str) -> Result<Vec<Value>, String> {
+    pub fn hears(&mut self, text: &str, servers: &Servers) -> Result<Vec<Value>, String> {
         let mut heard: Value =
             serde_json::from_str(text).map_err(|why| format!("{text}: {why}"))?;
-        let Some(id) = heard["id"].as_u64() else { return self.pushed(heard["push"].take()) };
+        let Some(id) = heard["id"].as_u64() else {
+            return self.pushed(heard["push"].take(), servers);
+        };
         let asked = self.asked.remove(&id);
         match asked.ok_or_else(|| format!("an answer to nothing: {heard}"))? {
             Asked::Connect if heard["connect"]["client"].is_string() => Ok(Vec::new()),
@@ -204,7 +207,7 @@ impl Dialect {
                 Ok(vec![result])
             }
             Asked::History => self.has_history(&heard),
-            Asked::SubscribeThere => self.seat.is_answered(&heard).map(|()| Vec::new()),
+            Asked::SubscribeThere => self.seat.is_answered(&heard, servers).map(|()| Vec::new()),
             Asked::PublishThere(number, subscription) => {
                 let is_published = heard["publish"].is_object();
                 if !is_published && heard["error"]["code"] != 100 {
@@ -316,9 +319,9 @@ impl Dialect {
         text
     }
 
-    fn pushed(&mut self, mut push: Value) -> Result<Vec<Value>, String> {
+    fn pushed(&mut self, mut push: Value, servers: &Servers) -> Result<Vec<Value>, String> {
         if push["channel"] == seat::CHANNEL {
-            return self.seat.pushed(&push).map(|()| Vec::new());
+            return self.seat.pushed(&push, servers).map(|()| Vec::new());
         }
         if self.unsubscribes {
             return Ok(Vec::new());

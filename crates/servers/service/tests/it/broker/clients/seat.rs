@@ -1,7 +1,8 @@
 //! A second room of a client, in which it also publishes: so two subscriptions interleave on one connection.
 
+use crate::broker::judge::Servers;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// An epoch and an offset.
 pub type Position = (String, u64);
@@ -19,6 +20,8 @@ pub struct Seat {
     /// The number of this client, and those of the last messages of all that it has got.
     key: u64,
     last: BTreeMap<u64, u64>,
+    /// Messages that it has got and that the broker had read late.
+    late: BTreeSet<(u64, u64)>,
     /// How often it has asked to be in the room, or was out of it.
     pub subscriptions: usize,
 }
@@ -55,7 +58,7 @@ impl Seat {
     }
 
     /// The answer to what it has asked.
-    pub fn is_answered(&mut self, heard: &Value) -> Result<(), String> {
+    pub fn is_answered(&mut self, heard: &Value, servers: &Servers) -> Result<(), String> {
         let named = self.asks.take().ok_or(format!("it has not asked: {heard}"))?;
         if heard["error"]["code"] == 100 && heard["error"]["temporary"] == true {
             return Ok(());
@@ -70,12 +73,12 @@ impl Seat {
         }
         self.position = named;
         for publication in value("publications").as_array().into_iter().flatten() {
-            self.gets(publication)?;
+            self.gets(publication, servers)?;
         }
         if self.position == at { Ok(()) } else { Err(format!("{:?}: {heard}", self.position)) }
     }
 
-    pub fn pushed(&mut self, push: &Value) -> Result<(), String> {
+    pub fn pushed(&mut self, push: &Value, servers: &Servers) -> Result<(), String> {
         if !self.is_in {
             return Err(format!("not for this subscription: {push}"));
         }
@@ -84,14 +87,22 @@ impl Seat {
             self.subscriptions += 1;
             return Ok(());
         }
-        self.gets(&push["pub"])
+        self.gets(&push["pub"], servers)
     }
 
-    fn gets(&mut self, publication: &Value) -> Result<(), String> {
+    fn gets(&mut self, publication: &Value, servers: &Servers) -> Result<(), String> {
         let data = &publication["data"];
         let (key, number) = data[0].as_u64().zip(data[1].as_u64()).ok_or(data.to_string())?;
-        let before = self.last.insert(key, number);
-        if before.is_some_and(|before| number <= before) {
+        let before = self.last.get(&key).copied();
+        // What is unknown to its sender may still be delivered, and then behind messages that the same sender has sent later.
+        let payload = data.to_string();
+        let is_new = if servers.iter().any(|redis| redis.late.contains(&payload)) {
+            self.late.insert((key, number))
+        } else {
+            self.last.insert(key, number);
+            before.is_none_or(|before| number > before)
+        };
+        if !is_new {
             return Err(format!("{number} of {key} after {before:?}"));
         }
         let Some(offset) = publication["offset"].as_u64() else {
