@@ -1,7 +1,10 @@
 //! A client of Centrifugo's protocol in one room, as a client library behaves: it subscribes again when its subscription
 //! ends, with its position. What it gets is translated into the hub's own protocol, so that one judge is for both.
 
-use super::seat::{self, Position, Seat};
+use super::{
+    seat::{self, Position, Seat},
+    tally::{Replies, Tally},
+};
 use crate::broker::judge::Servers;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,26 +28,6 @@ enum Asked {
 /// A client with so much unread output, in bytes, reads slowly: its own copies wait behind that.
 const MUCH: usize = 64 * 1024;
 
-/// Answers, and those of them that are unusual: under faults of the world there may be some.
-#[derive(Debug, Default)]
-struct Tally {
-    all: usize,
-    unusual: usize,
-}
-
-impl Tally {
-    fn adds(&mut self, is_unusual: bool) {
-        self.all += 1;
-        self.unusual += usize::from(is_unusual);
-    }
-
-    /// If there are so many, not all of them may be unusual.
-    fn check(&self, many: usize, what: &str) -> Result<(), String> {
-        let is_fine = self.all < many || self.unusual < self.all;
-        if is_fine { Ok(()) } else { Err(format!("all of {} {what}", self.all)) }
-    }
-}
-
 /// A client in one room.
 #[derive(Debug, Default)]
 pub struct Dialect {
@@ -64,9 +47,8 @@ pub struct Dialect {
     own: BTreeSet<String>,
     /// Much had come when it read last.
     is_slow: bool,
-    /// Replies to messages whose copy it has not got before.
-    early: Tally,
-    early_there: Tally,
+    /// Replies to its messages.
+    replies: Replies,
     /// Pages without messages of histories that have some.
     pages: Tally,
     seat: Seat,
@@ -137,6 +119,7 @@ impl Dialect {
     fn begins_anew(&mut self) {
         self.subscriptions += 1;
         self.own.clear();
+        self.replies.begins_anew();
     }
 
     pub fn says(&mut self, payload: &str) -> String {
@@ -171,8 +154,8 @@ impl Dialect {
 
     /// Everything has arrived.
     pub fn ends(&self) -> Result<(), String> {
-        self.early.check(4, "replies are before the own copy")?;
-        self.early_there.check(4, "replies are before the own copy in the second room")?;
+        self.replies.check("replies are before the own copy")?;
+        self.seat.replies.check("replies are before the own copy in the second room")?;
         self.pages.check(3, "pages lack the messages of the history")?;
         if self.asked.is_empty() && self.is_in && self.seat.is_in {
             Ok(())
@@ -201,7 +184,8 @@ impl Dialect {
                 let has_history = self.is_in && self.position.is_some();
                 if heard["publish"].is_object() && subscription == self.subscriptions && has_history
                 {
-                    self.early.adds(!self.own.contains(&payload));
+                    let has_copy = self.own.contains(&payload);
+                    self.replies.reply(payload.clone(), has_copy);
                 }
                 let payload: Value = serde_json::from_str(&payload).unwrap();
                 let result = match heard["publish"].is_object() {
@@ -227,7 +211,7 @@ impl Dialect {
                 // Only in a room without a history a copy waits and its reply does not.
                 let may_overtake = self.is_slow && !self.seat.has_history();
                 if is_published && is_in && !may_overtake {
-                    self.early_there.adds(!self.seat.has(number));
+                    self.seat.is_replied_to(number);
                 }
                 Ok(Vec::new())
             }
@@ -320,7 +304,9 @@ impl Dialect {
     }
 
     fn gets(&mut self, mut publication: Value) -> Value {
-        self.own.insert(publication["data"].to_string());
+        let payload = publication["data"].to_string();
+        self.replies.copy(&payload);
+        self.own.insert(payload);
         let mut text = json!({"type": "broadcast"});
         text["payload"] = publication["data"].take();
         let offset = publication["offset"].as_u64();

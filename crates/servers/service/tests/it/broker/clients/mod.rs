@@ -4,6 +4,7 @@ pub mod dialect;
 mod joining;
 mod leaving;
 mod seat;
+mod tally;
 pub mod watcher;
 
 use super::one_hub::{World, keeping};

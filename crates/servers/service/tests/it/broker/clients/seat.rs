@@ -1,5 +1,6 @@
 //! A second room of a client, in which it also publishes: so two subscriptions interleave on one connection.
 
+use super::tally::Replies;
 use crate::broker::judge::Servers;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +25,7 @@ pub struct Seat {
     late: BTreeSet<(u64, u64)>,
     /// How often it has asked to be in the room, or was out of it.
     pub subscriptions: usize,
+    pub replies: Replies,
 }
 
 impl Seat {
@@ -37,7 +39,7 @@ impl Seat {
 
     pub fn subscribes(&mut self) -> Value {
         self.asks = Some(self.position.clone());
-        self.subscriptions += 1;
+        self.begins_anew();
         let mut subscribe = json!({"channel": CHANNEL});
         if let Some((epoch, offset)) = &self.position {
             subscribe["recover"] = json!(true);
@@ -56,9 +58,15 @@ impl Seat {
         self.position.is_some()
     }
 
-    /// Whether it has got this message of its own, or a later one.
-    pub fn has(&self, number: u64) -> bool {
-        self.last.get(&self.key).is_some_and(|last| *last >= number)
+    fn begins_anew(&mut self) {
+        self.subscriptions += 1;
+        self.replies.begins_anew();
+    }
+
+    /// A message of its own with this number is published: it has got that, or a later one.
+    pub fn is_replied_to(&mut self, number: u64) {
+        let has_copy = self.last.get(&self.key).is_some_and(|last| *last >= number);
+        self.replies.reply(json!([self.key, number]).to_string(), has_copy);
     }
 
     /// The answer to what it has asked.
@@ -88,7 +96,7 @@ impl Seat {
         }
         if push["unsubscribe"]["code"] == 2500 {
             self.is_in = false;
-            self.subscriptions += 1;
+            self.begins_anew();
             return Ok(());
         }
         self.gets(&push["pub"], servers)
@@ -99,6 +107,7 @@ impl Seat {
     fn gets(&mut self, publication: &Value, servers: &Servers) -> Result<(), String> {
         let data = &publication["data"];
         let (key, number) = data[0].as_u64().zip(data[1].as_u64()).ok_or(data.to_string())?;
+        self.replies.copy(&data.to_string());
         let is_late = servers.iter().any(|redis| redis.late.contains(&data.to_string()));
         let before = self.last.get(&key).copied();
         let is_next = before.is_none_or(|before| number > before);
