@@ -13,7 +13,7 @@ use regatta_http2::{
 /// Returns all events in `pieces`, as text, and what the client answers. Content is in pieces, so each of
 /// its bytes is one event.
 fn read<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<String>, Vec<u8>) {
-    let config = Config { max_streams: 8, stream_window: 1000, ..Config::default() };
+    let config = Config { max_streams: 8, stream_window: 1000, ..Config::CLIENT };
     let mut client = Client::new(config).expect("a valid config");
     let (mut held, mut all, mut out) = (Vec::new(), Vec::new(), Vec::new());
     client.open(&mut out);
@@ -44,7 +44,7 @@ fn read<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<String>, Vec<u8>) {
 
 /// The same for a server, which answers each request that is complete.
 fn serve<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<String>, Vec<u8>) {
-    let config = server::Config { max_streams: 8, stream_window: 1000, ..Default::default() };
+    let config = Config { max_streams: 8, stream_window: 1000, ..Config::SERVER };
     let mut server = Server::new(config).expect("a valid config");
     let (mut held, mut all, mut out) = (Vec::new(), Vec::new(), Vec::new());
     for piece in pieces {

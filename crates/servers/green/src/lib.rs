@@ -5,8 +5,9 @@
 //! use std::io::{Read, Write};
 //!
 //! green::run(green::Config::default(), || {
-//!     let listener = green::TcpListener::bind("127.0.0.1:0").unwrap();
+//!     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
 //!     let address = listener.local_addr().unwrap();
+//!     let listener = green::TcpListener::from_std(listener).unwrap();
 //!     let client = std::thread::spawn(move || {
 //!         let mut stream = std::net::TcpStream::connect(address).unwrap();
 //!         stream.write_all(b"hello").unwrap();
@@ -75,7 +76,7 @@ mod scheduler;
 mod stack;
 mod timer;
 
-pub use mailbox::{Mailbox, SendError, Sender, Wake, mailbox, wait};
+pub use mailbox::{Mailbox, Sender, Wake, mailbox, wait};
 pub use net::{TcpListener, TcpStream, wait_fd_readable};
 pub use run::{Config, run};
 pub use stack::Guard;

@@ -1,7 +1,7 @@
-//! Mailboxes: bounded queues of messages for one coroutine. Also [`wait`], which waits for a
-//! readable stream, a message or a deadline, whichever comes first.
+//! Mailboxes: one message at a time for one coroutine. Also [`wait`], which waits for a readable
+//! stream, a message or a deadline, whichever comes first.
 //!
-//! One type of sender serves this scheduler and other threads: the queue is behind a lock that is
+//! One type of sender serves this scheduler and other threads: the message is behind a lock that is
 //! almost never contended. Only waking differs. On the same scheduler, the coroutine is queued
 //! directly. From other threads, its number goes into the scheduler's [`Inbox`].
 
@@ -10,17 +10,14 @@ use crate::inbox::Inbox;
 use crate::net::TcpStream;
 use crate::readiness::{Interest, TaskId};
 use crate::scheduler::Core;
-use crate::timer::NEVER;
 use std::cell::Cell;
-use std::collections::VecDeque;
-use std::fmt;
 use std::io;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// The receiving end of a bounded queue, for one coroutine of the scheduler that created it.
+/// The receiving end, for one coroutine of the scheduler that created it.
 pub struct Mailbox<T> {
     core: Rc<Core>,
     shared: Arc<Shared<T>>,
@@ -28,55 +25,32 @@ pub struct Mailbox<T> {
     stream_first: Cell<bool>,
 }
 
-/// The sending end of a bounded queue, for any number of holders on any thread.
+/// The sending end, for any number of holders on any thread.
 pub struct Sender<T> {
     shared: Arc<Shared<T>>,
 }
 
-/// Why a message was not accepted. It returns the message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SendError<T> {
-    /// The mailbox is full.
-    Full(T),
-    /// The mailbox was dropped.
-    Closed(T),
-}
-
-impl<T> fmt::Display for SendError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            SendError::Full(_) => "the mailbox is full: its receiver is too slow",
-            SendError::Closed(_) => "the mailbox is closed: its receiver has ended",
-        })
-    }
-}
-
-impl<T: fmt::Debug> std::error::Error for SendError<T> {}
-
 struct Shared<T> {
-    queue: Mutex<Queue<T>>,
-    capacity: usize,
+    slot: Mutex<Slot<T>>,
     senders: AtomicUsize,
     home: Arc<Inbox>,
 }
 
-struct Queue<T> {
-    messages: VecDeque<T>,
+struct Slot<T> {
+    message: Option<T>,
     /// The owner, while it waits.
     waiting: Option<TaskId>,
     closed: bool,
 }
 
-/// Creates a mailbox for up to `capacity` messages, and its first sender.
+/// Creates an empty mailbox, and its first sender.
 ///
 /// # Panics
 /// Panics outside of [`run`](crate::run).
-pub fn mailbox<T>(capacity: usize) -> (Mailbox<T>, Sender<T>) {
+pub fn mailbox<T>() -> (Mailbox<T>, Sender<T>) {
     let core = current::get();
-    let queue = Queue { messages: VecDeque::new(), waiting: None, closed: false };
     let shared = Arc::new(Shared {
-        queue: Mutex::new(queue),
-        capacity,
+        slot: Mutex::new(Slot { message: None, waiting: None, closed: false }),
         senders: AtomicUsize::new(1),
         home: core.inbox().clone(),
     });
@@ -96,18 +70,14 @@ pub enum Wake<T> {
 }
 
 /// Waits until a read of `stream` would not block, a message arrives, or the deadline passes,
-/// whichever comes first. The deadline is rounded up to the next millisecond; `None` means no
-/// deadline. If both the stream and the mailbox are ready, they alternate.
+/// whichever comes first. The deadline is rounded up to the next millisecond. If both the stream and
+/// the mailbox are ready, they alternate.
 ///
 /// # Errors
 /// `ResourceBusy` if another coroutine already waits to read the stream. `Other` during unwinding.
-pub fn wait<T>(
-    stream: &TcpStream,
-    mailbox: &Mailbox<T>,
-    deadline: Option<Instant>,
-) -> io::Result<Wake<T>> {
+pub fn wait<T>(stream: &TcpStream, mailbox: &Mailbox<T>, deadline: Instant) -> io::Result<Wake<T>> {
     let (core, source) = (stream.core(), stream.source());
-    let deadline = deadline.map_or(NEVER, |deadline| core.tick_at(deadline));
+    let deadline = core.tick_at(deadline);
     core.count_operation();
     loop {
         let readable = source.is_ready(Interest::Read);
@@ -142,23 +112,7 @@ pub fn wait<T>(
 }
 
 impl<T> Mailbox<T> {
-    /// Waits for the next message. Returns `None` once all senders are gone and no message remains,
-    /// and during unwinding, where waiting is impossible.
-    pub fn recv(&self) -> Option<T> {
-        self.core.count_operation();
-        loop {
-            if let Some(message) = self.shared.next(Some(self.core.current_task())) {
-                return Some(message);
-            }
-            if self.shared.senders.load(Ordering::Acquire) == 0 {
-                // The last sender may have sent between the two checks.
-                return self.shared.next(None);
-            }
-            self.core.park(NEVER).ok()?;
-        }
-    }
-
-    /// Like [`Mailbox::recv`], until the deadline, which is rounded up to the next millisecond.
+    /// Waits for the next message until the deadline, which is rounded up to the next millisecond.
     ///
     /// # Errors
     /// `TimedOut` if no message arrives in time. `BrokenPipe` if all senders are gone. `Other`
@@ -171,7 +125,7 @@ impl<T> Mailbox<T> {
                 return Ok(message);
             }
             if self.shared.senders.load(Ordering::Acquire) == 0 {
-                // As above.
+                // The last sender may have sent between the two checks.
                 return self.shared.next(None).ok_or_else(|| io::ErrorKind::BrokenPipe.into());
             }
             if self.core.tick() >= deadline {
@@ -181,44 +135,34 @@ impl<T> Mailbox<T> {
             self.core.park(deadline)?;
         }
     }
-
-    /// Returns the next message, if there is one.
-    pub fn try_recv(&self) -> Option<T> {
-        self.shared.next(None)
-    }
 }
 
 impl<T> Drop for Mailbox<T> {
     fn drop(&mut self) {
-        let mut queue = self.shared.lock();
-        queue.closed = true;
-        let messages = std::mem::take(&mut queue.messages);
+        let mut slot = self.shared.lock();
+        slot.closed = true;
+        let message = slot.message.take();
         // Outside of the lock: a message's destructor may send.
-        drop(queue);
-        drop(messages);
+        drop(slot);
+        drop(message);
     }
 }
 
 impl<T> Sender<T> {
-    /// Sends without waiting, and wakes the receiver if it waits.
-    ///
-    /// # Errors
-    /// Returns the message if the mailbox is full or gone.
-    pub fn send(&self, message: T) -> Result<(), SendError<T>> {
-        let mut queue = self.shared.lock();
-        if queue.closed {
-            return Err(SendError::Closed(message));
+    /// Sends without waiting, and wakes the receiver if it waits. Returns `false`, and drops the message,
+    /// if the last one was not received yet, or the mailbox is gone.
+    pub fn send(&self, message: T) -> bool {
+        let mut slot = self.shared.lock();
+        if slot.closed || slot.message.is_some() {
+            return false;
         }
-        if queue.messages.len() >= self.shared.capacity {
-            return Err(SendError::Full(message));
-        }
-        queue.messages.push_back(message);
-        let waiting = queue.waiting.take();
-        drop(queue);
+        slot.message = Some(message);
+        let waiting = slot.waiting.take();
+        drop(slot);
         if let Some(task) = waiting {
             current::wake(&self.shared.home, task);
         }
-        Ok(())
+        true
     }
 }
 
@@ -243,16 +187,16 @@ impl<T> Drop for Sender<T> {
 impl<T> Shared<T> {
     /// Returns the next message. If there is none, registers `waiting` to be woken.
     fn next(&self, waiting: Option<TaskId>) -> Option<T> {
-        let mut queue = self.lock();
-        let message = queue.messages.pop_front();
+        let mut slot = self.lock();
+        let message = slot.message.take();
         if message.is_none() {
-            queue.waiting = waiting;
+            slot.waiting = waiting;
         }
         message
     }
 
-    fn lock(&self) -> MutexGuard<'_, Queue<T>> {
-        // No foreign code runs under the lock, so a panic cannot have left the queue inconsistent.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Slot<T>> {
+        // No foreign code runs under the lock, so a panic cannot have left it inconsistent.
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -11,8 +11,8 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use std::cell::Cell;
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -71,17 +71,6 @@ pub struct TcpListener {
 }
 
 impl TcpListener {
-    /// Binds and listens, like [`std::net::TcpListener::bind`].
-    ///
-    /// # Errors
-    /// Those of `std`, and those of [`from_std`](Self::from_std).
-    ///
-    /// # Panics
-    /// Panics outside of [`run`](crate::run).
-    pub fn bind(address: impl ToSocketAddrs) -> io::Result<TcpListener> {
-        TcpListener::from_std(std::net::TcpListener::bind(address)?)
-    }
-
     /// Takes over a listening socket, which becomes non-blocking.
     ///
     /// # Errors
@@ -122,14 +111,6 @@ impl TcpListener {
         let timeouts = (Cell::new(NEVER), Cell::new(NEVER));
         let (read_timeout, write_timeout) = timeouts;
         Ok((TcpStream { registration, fd, read_timeout, write_timeout }, address))
-    }
-
-    /// Returns the address it listens on.
-    ///
-    /// # Errors
-    /// Those of `getsockname`.
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        Ok(SocketAddr::try_from(rustix::net::getsockname(&self.fd)?)?)
     }
 }
 
@@ -240,21 +221,8 @@ impl TcpStream {
         Ok(rustix::net::sockopt::set_tcp_nodelay(&self.fd, nodelay)?)
     }
 
-    /// Shuts down one direction or both.
-    ///
-    /// # Errors
-    /// Those of `shutdown`: `NotConnected` if the peer has reset the connection.
-    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
-        let how = match how {
-            Shutdown::Read => rustix::net::Shutdown::Read,
-            Shutdown::Write => rustix::net::Shutdown::Write,
-            Shutdown::Both => rustix::net::Shutdown::Both,
-        };
-        Ok(rustix::net::shutdown(&self.fd, how)?)
-    }
-
-    /// Like [`Write::write`], for the last bytes before [`TcpStream::shutdown`]. The kernel may
-    /// delay them, to send them and the FIN in one packet (`MSG_MORE`). It never waits.
+    /// Like [`Write::write`], for the last bytes before a shutdown. The kernel may delay them, to send
+    /// them and the FIN in one packet (`MSG_MORE`). It never waits.
     ///
     /// # Errors
     /// Those of a write, and `WouldBlock` if the send buffer is full.
@@ -345,21 +313,9 @@ impl AsFd for TcpStream {
     }
 }
 
-impl AsRawFd for TcpStream {
-    fn as_raw_fd(&self) -> RawFd {
-        self.fd.as_raw_fd()
-    }
-}
-
 impl AsFd for TcpListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
-    }
-}
-
-impl AsRawFd for TcpListener {
-    fn as_raw_fd(&self) -> RawFd {
-        self.fd.as_raw_fd()
     }
 }
 

@@ -34,7 +34,7 @@
 //! Encoder::default().encode(fields, &mut block);
 //! let request = Prepared::new(&block, b"", 16_384);
 //!
-//! let (mut client, mut out) = (Client::new(Config::default()).unwrap(), Vec::new());
+//! let (mut client, mut out) = (Client::new(Config::CLIENT).unwrap(), Vec::new());
 //! client.open(&mut out);
 //! let stream = client.start(Request { place: 7, is_head: false, content: 0 }).unwrap();
 //! request.write(stream, &mut out);

@@ -7,13 +7,10 @@ pub(crate) const MAX_WINDOW: u32 = (1 << 31) - 1;
 pub(crate) const INITIAL_WINDOW: u32 = 65_535;
 
 /// How many bytes may be sent. A change of the settings can make it negative.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Window(i64);
 
 impl Window {
-    /// An empty window.
-    pub const ZERO: Window = Window(0);
-
     pub fn new(size: u32) -> Self {
         Window(i64::from(size))
     }

@@ -34,7 +34,7 @@ const STREAMS: u32 = 32;
 
 impl Connection {
     fn new(server: &Server, path: &str) -> Connection {
-        let config = Config { max_streams: STREAMS, ..Config::default() };
+        let config = Config { max_streams: STREAMS, ..Config::CLIENT };
         let (mut client, mut out) = (Client::new(config).unwrap(), Vec::new());
         client.open(&mut out);
         let mut stream = server.connect();

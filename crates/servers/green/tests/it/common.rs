@@ -3,10 +3,11 @@
 #![allow(dead_code)] // each test file uses its part
 
 use regatta_green as green;
-use std::net::{SocketAddr, TcpStream};
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Time limit of each test. A lost wake-up shows as a timeout.
 pub const LIMIT: Duration = Duration::from_secs(60);
@@ -37,9 +38,21 @@ pub fn run_with(config: green::Config, main: impl FnOnce() + Send + 'static) {
 pub fn listen_and<T: Send + 'static>(
     client: impl FnOnce(TcpStream) -> T + Send + 'static,
 ) -> (green::TcpListener, JoinHandle<T>) {
-    let listener = green::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
+    let (listener, address) = listen();
     (listener, std::thread::spawn(move || client(connect(address))))
+}
+
+/// A listener, and its address.
+pub fn listen() -> (green::TcpListener, SocketAddr) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    (green::TcpListener::from_std(listener).unwrap(), address)
+}
+
+/// The next message; `None` once all senders are gone.
+pub fn receive<T>(mailbox: &green::Mailbox<T>) -> Option<T> {
+    let received = mailbox.recv_until(Instant::now() + LIMIT);
+    received.map_err(|error| assert_eq!(error.kind(), ErrorKind::BrokenPipe)).ok()
 }
 
 pub fn connect(address: SocketAddr) -> TcpStream {
@@ -52,9 +65,9 @@ pub fn connect(address: SocketAddr) -> TcpStream {
 
 /// Joins a thread from a coroutine without blocking the scheduler, which the thread may need.
 pub fn join<T>(thread: JoinHandle<T>) -> T {
-    let end = std::time::Instant::now() + LIMIT;
+    let end = Instant::now() + LIMIT;
     while !thread.is_finished() {
-        assert!(std::time::Instant::now() < end, "the client did not end within {LIMIT:?}");
+        assert!(Instant::now() < end, "the client did not end within {LIMIT:?}");
         green::sleep(Duration::from_millis(1));
     }
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))

@@ -1,6 +1,6 @@
 //! The lifecycle of coroutines: order, sleep, panics, shutdown, limits.
 
-use crate::common::{LIMIT, join, listen_and, run, run_with};
+use crate::common::{LIMIT, join, listen_and, receive, run, run_with};
 use regatta_green as green;
 use std::cell::{Cell, RefCell};
 use std::io::{ErrorKind, Read, Write};
@@ -235,17 +235,19 @@ fn schedulers_on_several_threads_do_not_interfere() {
         .map(|_| {
             std::thread::spawn(|| {
                 run(|| {
-                    let (mailbox, sender) = green::mailbox(100);
+                    let (mailbox, sender) = green::mailbox();
                     for number in 0..100 {
                         let sender = sender.clone();
                         green::spawn(move || {
                             green::sleep(Duration::from_millis(number % 5));
-                            sender.send(number).unwrap();
+                            while !sender.send(number) {
+                                green::yield_now();
+                            }
                         })
                         .unwrap();
                     }
                     drop(sender);
-                    let sum: u64 = std::iter::from_fn(|| mailbox.recv()).sum();
+                    let sum: u64 = std::iter::from_fn(|| receive(&mailbox)).sum();
                     assert_eq!(sum, 4950);
                 });
             })

@@ -1,6 +1,6 @@
 //! Streams and listeners against blocking clients on real sockets.
 
-use crate::common::{LIMIT, Random, connect, join, listen_and, run};
+use crate::common::{LIMIT, Random, connect, join, listen, listen_and, run};
 use regatta_green as green;
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -17,11 +17,14 @@ fn echo(mut stream: green::TcpStream) {
     }
 }
 
+fn end_output(stream: &green::TcpStream) {
+    rustix::net::shutdown(stream, rustix::net::Shutdown::Write).unwrap();
+}
+
 #[test]
 fn many_clients_get_back_what_they_send() {
     run(|| {
-        let listener = green::TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
+        let (listener, address) = listen();
         let clients: Vec<_> = (0..4)
             .map(|thread| {
                 std::thread::spawn(move || {
@@ -54,12 +57,11 @@ fn many_clients_get_back_what_they_send() {
 #[test]
 fn a_coroutine_connects() {
     run(|| {
-        let listener = green::TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
+        let (listener, address) = listen();
         green::spawn(move || echo(listener.accept().unwrap().0)).unwrap();
         let mut stream = green::TcpStream::connect_timeout(address, LIMIT).unwrap();
         stream.write_all(b"hello").unwrap();
-        stream.shutdown(Shutdown::Write).unwrap();
+        end_output(&stream);
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).unwrap();
         assert_eq!(answer, b"hello");
@@ -123,7 +125,7 @@ fn after_half_close_the_other_half_still_works() {
         assert_eq!(question, "question");
         assert_eq!(stream.read(&mut [0; 10]).unwrap(), 0, "the end of input is reported each time");
         stream.write_all(b"answer").unwrap();
-        stream.shutdown(Shutdown::Write).unwrap();
+        end_output(&stream);
         assert_eq!(join(client), "answer");
     });
 }
@@ -203,7 +205,7 @@ fn a_write_to_a_peer_that_does_not_read_times_out_and_continues_when_it_reads() 
         stream.set_write_timeout(Some(crate::common::LIMIT)).unwrap();
         go.send(()).unwrap();
         stream.write_all(&block).unwrap();
-        stream.shutdown(Shutdown::Write).unwrap();
+        end_output(&stream);
         assert_eq!(join(client), sent + block.len());
     });
 }
@@ -225,8 +227,7 @@ fn an_end_of_input_that_arrived_with_the_data_is_seen_after_a_short_read() {
 #[test]
 fn an_end_of_input_shortly_after_the_data_is_never_missed() {
     run(|| {
-        let listener = green::TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
+        let (listener, address) = listen();
         let client = std::thread::spawn(move || {
             let mut random = Random(1);
             for _ in 0..3000 {
@@ -253,8 +254,7 @@ fn an_end_of_input_shortly_after_the_data_is_never_missed() {
 fn data_that_arrives_between_a_short_read_and_parking_is_not_lost() {
     const ROUNDS: usize = 20_000;
     run(|| {
-        let listener = green::TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
+        let (listener, address) = listen();
         let client = std::thread::spawn(move || {
             let mut random = Random(3);
             let mut streams = [connect(address), connect(address)];

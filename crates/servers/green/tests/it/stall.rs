@@ -1,7 +1,7 @@
 //! Behaviour after a thread was blocked for longer than its timeouts, and at the end of a
 //! scheduler.
 
-use crate::common::{LIMIT, connect, run};
+use crate::common::{LIMIT, connect, listen, run};
 use regatta_green as green;
 use std::{
     cell::Cell,
@@ -16,8 +16,7 @@ use std::{
 fn a_byte_that_has_arrived_takes_precedence_over_an_expired_timeout() {
     const STREAMS: usize = 700;
     run(|| {
-        let listener = green::TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
+        let (listener, address) = listen();
         // All are connected before one waits: on a busy machine that takes longer than the timeout.
         let mut clients: Vec<std::net::TcpStream> = Vec::new();
         let connected: Vec<green::TcpStream> = (0..STREAMS)
@@ -54,7 +53,7 @@ fn a_byte_that_has_arrived_takes_precedence_over_an_expired_timeout() {
 #[test]
 fn a_coroutine_that_catches_panics_still_ends_at_shutdown() {
     run(|| {
-        let listener = green::TcpListener::bind("127.0.0.1:0").unwrap();
+        let (listener, _) = listen();
         let survives = move || {
             // Like a server that must survive one bad request.
             loop {

@@ -1,7 +1,7 @@
 //! Descriptors are closed, and running out of them is reported. Both tests
 //! count or use up all descriptors of the process.
 
-use crate::common::{connect, run};
+use crate::common::{connect, listen, run};
 use regatta_green as green;
 use regatta_testkit::machine;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -21,8 +21,7 @@ fn no_descriptor_stays_open_whether_coroutines_end_or_are_unwound() {
     let before = open_descriptors();
     for unwound in [false, true] {
         run(move || {
-            let listener = green::TcpListener::bind("127.0.0.1:0").unwrap();
-            let address = listener.local_addr().unwrap();
+            let (listener, address) = listen();
             let mut clients: Vec<_> = (0..100).map(|_| connect(address)).collect();
             for client in &mut clients {
                 client.write_all(b"x").unwrap();
@@ -49,8 +48,8 @@ fn no_descriptor_stays_open_whether_coroutines_end_or_are_unwound() {
 fn accept_fails_without_descriptors_and_succeeds_later() {
     let _alone = machine::alone();
     run(|| {
-        let listener = green::TcpListener::bind("127.0.0.1:0").unwrap();
-        let client = connect(listener.local_addr().unwrap());
+        let (listener, address) = listen();
+        let client = connect(address);
         let limits = getrlimit(Resource::Nofile);
         let few = Rlimit { current: Some(100), ..limits };
         setrlimit(Resource::Nofile, few).unwrap();

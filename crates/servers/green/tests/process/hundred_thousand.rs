@@ -1,6 +1,6 @@
 //! 100,000 coroutines at once. The test measures the memory of the process.
 
-use crate::common::run;
+use crate::common::{receive, run};
 use regatta_green as green;
 use regatta_testkit::machine;
 use std::cell::Cell;
@@ -26,10 +26,10 @@ fn a_hundred_thousand_wait_wake_and_end() {
         for number in 0..COUNT {
             let ran = ran.clone();
             if number % 2 == 0 {
-                let (mailbox, sender) = green::mailbox(1);
+                let (mailbox, sender) = green::mailbox();
                 senders.push(sender);
                 green::spawn(move || {
-                    assert_eq!(mailbox.recv(), Some(number));
+                    assert_eq!(receive(&mailbox), Some(number));
                     ran.set(ran.get() + 1);
                 })
                 .unwrap();
@@ -48,7 +48,7 @@ fn a_hundred_thousand_wait_wake_and_end() {
         let most = 2 * rustix::param::page_size() + 1024;
         assert!(each < most, "{each} bytes per coroutine: more than two pages of stack");
         for (index, sender) in senders.into_iter().enumerate() {
-            sender.send(2 * index).unwrap();
+            assert!(sender.send(2 * index));
         }
         green::sleep(Duration::from_millis(3_500));
         assert_eq!(ran.get(), COUNT);

@@ -8,7 +8,7 @@ use crate::{
 
 /// What a head says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Summary {
+pub(crate) struct Summary {
     pub status: u16,
     pub content_length: Option<u64>,
 }

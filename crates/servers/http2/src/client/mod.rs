@@ -3,9 +3,6 @@
 //! [`Client`] is the state machine: [`Client::open`], [`Client::start`], [`Client::claim`] and
 //! [`Client::cancel`] for what is sent, [`Client::next`] for what is received.
 
-mod config;
-mod content;
-mod control;
 mod event;
 mod message;
 mod notice;
@@ -16,10 +13,9 @@ mod slot;
 mod state;
 
 pub use crate::connection::{
+    config::{Config, OutOfRange},
     limits::{MAX_BLOCK, MAX_CONTINUATIONS, MAX_FRAME, MAX_IDLE_FRAMES},
-    range::OutOfRange,
 };
-pub use config::Config;
 pub use event::{Event, Head, Stream};
 pub use prepared::Prepared;
 pub use state::{Client, NotStarted, Request};

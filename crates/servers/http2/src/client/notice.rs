@@ -1,4 +1,4 @@
-//! The results of the steps of the reader.
+//! An event whose fields are not borrowed yet.
 
 use super::{
     event::{Event, Stream},
@@ -7,18 +7,9 @@ use super::{
 
 /// An event whose fields are not borrowed yet.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Notice<'a> {
+pub(crate) enum Notice<'a> {
     Interim(Stream, Summary),
     Head { stream: Stream, summary: Summary, is_repeated: bool, ends: bool },
     Trailers(Stream),
     Other(Event<'a>),
-}
-
-/// The result of a step of the reader.
-pub(super) enum Step<'a> {
-    /// More bytes must arrive.
-    Wait,
-    /// The next step can follow.
-    Continue,
-    Report(Notice<'a>),
 }

@@ -1,23 +1,29 @@
 //! What a client receives.
 
 use super::{
-    MAX_FRAME, MAX_IDLE_FRAMES,
     event::{Event, Head},
-    message::Summary,
-    notice::{Notice, Step},
+    message::{self, Summary},
+    notice::Notice,
+    slot::Exchange,
     state::Client,
 };
 use crate::{
     code::ErrorCode,
-    connection::reader::{Reader, take},
-    frame::{self, Header, Kind, flag, write},
+    connection::{
+        endpoint::{Endpoint, Received},
+        fields, frames,
+        reader::{Step, Use},
+        state::Connection,
+    },
+    frame::{self, Header},
     rule::Rule,
+    settings::End,
 };
 
 impl Client {
     /// Takes bytes off the front of `input`, and returns the next event. Returns `None` if it is
     /// incomplete; the next call must then pass the remaining `input` again, with more bytes behind it. At
-    /// most [`MAX_FRAME`] bytes remain. Appends to `out` what the server is owed: acknowledgments,
+    /// most [`MAX_FRAME`](super::MAX_FRAME) bytes remain. Appends to `out` what the server is owed: acknowledgments,
     /// WINDOW_UPDATE and RST_STREAM. Send it, whatever is returned.
     ///
     /// # Errors
@@ -51,7 +57,9 @@ impl Client {
             Notice::Interim(stream, Summary { status, .. }) => {
                 Event::Interim { stream, status, fields }
             }
-            Notice::Trailers(stream) => Event::Trailers { stream, fields: &self.trailers.fields },
+            Notice::Trailers(stream) => {
+                Event::Trailers { stream, fields: &self.connection.trailers.fields }
+            }
             Notice::Other(event) => event,
         }
     }
@@ -66,7 +74,7 @@ impl Client {
             if let Some(event) = self.next_unprocessed() {
                 return Ok(Some(Notice::Other(event)));
             }
-            match self.step(input, out)? {
+            match frames::step(self, input, out)? {
                 Step::Wait => return Ok(None),
                 Step::Continue => {}
                 Step::Report(notice) => return Ok(Some(notice)),
@@ -74,154 +82,141 @@ impl Client {
         }
     }
 
+    /// Closes the next stream that the server does not process.
     #[inline]
-    fn step<'a>(&mut self, input: &mut &'a [u8], out: &mut Vec<u8>) -> Result<Step<'a>, Rule> {
-        match self.reader {
-            Reader::Header => {
-                let Some((bytes, rest)) = input.split_first_chunk() else { return Ok(Step::Wait) };
-                *input = rest;
-                let header = Header::read(bytes);
-                self.last_frame = Some(header);
-                self.check(header)?;
-                self.begin(header, out)
-            }
-            Reader::Whole(header) => {
-                let length = header.length as usize;
-                let Some((payload, rest)) = input.split_at_checked(length) else {
-                    return Ok(Step::Wait);
-                };
-                *input = rest;
-                self.reader = Reader::Header;
-                self.frame(header, payload, out)
-            }
-            Reader::Padding(header, usage) => {
-                let Some((&padding, rest)) = input.split_first() else { return Ok(Step::Wait) };
-                *input = rest;
-                let content = frame::split_padding(header.length as usize - 1, padding)? as u32;
-                self.begin_content(header, (content, u32::from(padding)), usage, out)
-            }
-            Reader::Data(data) => Ok(self.continue_data(data, input, out)),
-            Reader::Skip(mut left) => {
-                take(input, &mut left);
-                self.reader = if left == 0 { Reader::Header } else { Reader::Skip(left) };
-                Ok(if left == 0 { Step::Continue } else { Step::Wait })
-            }
-            Reader::Closed => {
-                *input = &[];
-                Ok(Step::Wait)
+    fn next_unprocessed(&mut self) -> Option<Event<'static>> {
+        while let Some(id) = self.unprocessed.pop() {
+            // The caller may have cancelled it.
+            if let Some(stream) = self.connection.streams.get(id).map(|slot| slot.stream()) {
+                self.connection.streams.remove(id);
+                return Some(Event::NotProcessed { stream });
             }
         }
+        None
+    }
+}
+
+impl Endpoint for Client {
+    type Exchange = Exchange;
+    type Notice<'a> = Notice<'a>;
+
+    #[inline]
+    fn connection(&mut self) -> &mut Connection<Exchange> {
+        &mut self.connection
     }
 
-    /// Checks what a header alone shows.
+    /// Streams of servers have even numbers.
     #[inline]
-    fn check(&mut self, header: Header) -> Result<(), Rule> {
-        let Header { length, kind, stream, .. } = header;
-        let is_ack = header.has(flag::ACK);
-        let is_on_stream = stream != 0;
-        if !self.is_settled && (kind != Kind::SETTINGS || is_ack) {
-            return Err(Rule::SettingsMissing);
-        }
-        if length > MAX_FRAME as u32 {
-            return Err(Rule::FrameTooLarge);
-        }
-        if self.block.stream != 0 && (kind, stream) != (Kind::CONTINUATION, self.block.stream) {
-            return Err(Rule::BlockInterrupted);
-        }
-        match kind {
-            Kind::DATA if !is_on_stream => return Err(Rule::DataOnConnection),
-            Kind::HEADERS if !is_on_stream => return Err(Rule::HeadersOnConnection),
-            Kind::DATA | Kind::HEADERS => return self.check_open(stream),
-            Kind::CONTINUATION if self.block.stream == 0 => {
-                return Err(Rule::ContinuationWithoutBlock);
-            }
-            Kind::CONTINUATION => return Ok(()),
-            Kind::PRIORITY if !is_on_stream => return Err(Rule::PriorityOnConnection),
-            Kind::RST_STREAM if !is_on_stream => return Err(Rule::ResetOnConnection),
-            Kind::RST_STREAM if length != 4 => return Err(Rule::ResetLength),
-            Kind::SETTINGS if is_on_stream => return Err(Rule::SettingsOnStream),
-            Kind::SETTINGS if is_ack && length != 0 => return Err(Rule::SettingsAckLength),
-            Kind::SETTINGS if !length.is_multiple_of(6) => return Err(Rule::SettingsLength),
-            Kind::PUSH_PROMISE => return Err(Rule::Pushed),
-            Kind::PING if is_on_stream => return Err(Rule::PingOnStream),
-            Kind::PING if length != 8 => return Err(Rule::PingLength),
-            Kind::GOAWAY if is_on_stream => return Err(Rule::GoAwayOnStream),
-            Kind::GOAWAY if length < 8 => return Err(Rule::FrameTooShort),
-            Kind::WINDOW_UPDATE if length != 4 => return Err(Rule::WindowUpdateLength),
-            Kind::RST_STREAM | Kind::WINDOW_UPDATE if is_on_stream && self.is_idle(stream) => {
-                return Err(Rule::IdleStream);
-            }
-            _ => {}
-        }
-        self.count_idle_frame()
-    }
-
-    /// Whether this client has not opened the stream. Those of servers have even numbers.
     fn is_idle(&self, stream: u32) -> bool {
         stream.is_multiple_of(2) || stream >= self.next_stream
     }
 
-    /// Checks that frames with content or fields may arrive on a stream.
     #[inline]
-    fn check_open(&self, stream: u32) -> Result<(), Rule> {
-        if self.streams.get(stream).is_some() {
+    fn check_open(&self, Header { stream, .. }: Header) -> Result<(), Rule> {
+        if self.connection.streams.get(stream).is_some() {
             Ok(())
         } else if self.is_idle(stream) {
             Err(Rule::IdleStream)
-        } else if self.resets.permits(stream) {
+        } else if self.connection.resets.permits(stream) {
             Ok(())
         } else {
             Err(Rule::ClosedStream)
         }
     }
 
-    pub(super) fn count_idle_frame(&mut self) -> Result<(), Rule> {
-        self.idle_frames += 1;
-        if self.idle_frames > MAX_IDLE_FRAMES { Err(Rule::TooManyIdleFrames) } else { Ok(()) }
-    }
-
-    /// Starts to read the payload of a frame.
     #[inline]
-    fn begin(&mut self, header: Header, out: &mut Vec<u8>) -> Result<Step<'static>, Rule> {
-        match header.kind {
-            Kind::DATA => return self.begin_data(header, out),
-            Kind::PRIORITY if header.length != 5 => {
-                self.reader = Reader::Skip(header.length);
-                return Ok(self.wrong(header.stream, Rule::PriorityLength, out));
+    fn fields<'a>(
+        &mut self,
+        stream: u32,
+        ends: bool,
+        block: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Received<'a, Self> {
+        let Connection { streams, decoder, trailers, idle_frames, .. } = &mut self.connection;
+        let has_head = streams.get(stream).map(|slot| slot.exchange.has_head);
+        let notice = if has_head == Some(false) {
+            *idle_frames = 0;
+            let is_repeated = self.head.read(block, decoder, message::head)?;
+            self.begin_response(stream, is_repeated, ends, out)
+        } else {
+            trailers.read(block, decoder, fields::trailers)?;
+            if has_head.is_none() {
+                self.connection.count_idle_frame()?;
+                return Ok(Step::Continue);
             }
-            Kind::HEADERS
-            | Kind::RST_STREAM
-            | Kind::SETTINGS
-            | Kind::PING
-            | Kind::GOAWAY
-            | Kind::WINDOW_UPDATE
-            | Kind::CONTINUATION => self.reader = Reader::Whole(header),
-            _ => self.reader = Reader::Skip(header.length),
-        }
-        Ok(Step::Continue)
+            *idle_frames = 0;
+            self.end_response(stream, ends, out)
+        };
+        notice.map_or_else(|rule| self.wrong(stream, rule, out), |notice| Ok(Step::Report(notice)))
     }
 
-    /// Handles a frame that was read as a whole.
     #[inline]
-    fn frame<'a>(
+    fn admit(&mut self, header: Header, _: &mut Vec<u8>) -> Result<Use, Rule> {
+        let Some(slot) = self.connection.streams.get_mut(header.stream) else {
+            return Ok(Use::Discard);
+        };
+        if !slot.receive_window.take(header.length) {
+            return Err(Rule::StreamWindowExceeded);
+        }
+        if slot.exchange.has_head { Ok(Use::Report) } else { Err(Rule::DataBeforeHead) }
+    }
+
+    #[inline]
+    fn content<'a>(
+        &mut self,
+        stream: u32,
+        bytes: &'a [u8],
+        ends: bool,
+        out: &mut Vec<u8>,
+    ) -> Option<Notice<'a>> {
+        let stream = self.connection.streams.get(stream)?.stream();
+        if ends {
+            self.complete(stream.id, out);
+        }
+        Some(Notice::Other(Event::Content { stream, bytes, ends }))
+    }
+
+    fn reset_by_peer<'a>(&mut self, stream: u32, code: ErrorCode) -> Received<'a, Self> {
+        let Some(slot) = self.connection.streams.get(stream) else { return Ok(Step::Continue) };
+        let known = slot.stream();
+        self.connection.idle_frames = 0;
+        self.connection.streams.remove(stream);
+        Ok(Step::Report(Notice::Other(Event::Reset { stream: known, code })))
+    }
+
+    fn settings<'a>(
         &mut self,
         header: Header,
-        payload: &'a [u8],
+        payload: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<Step<'a>, Rule> {
-        match header.kind {
-            Kind::HEADERS => self.headers(header, payload, out),
-            Kind::CONTINUATION => self.continue_block(header, payload, out),
-            Kind::RST_STREAM => Ok(self.reset(header.stream, ErrorCode(frame::word(payload, 0)))),
-            Kind::SETTINGS => self.settings(header, payload, out),
-            Kind::PING => {
-                if let Some(payload) = payload.first_chunk().filter(|_| !header.has(flag::ACK)) {
-                    write::ping_ack(out, payload);
-                }
-                Ok(Step::Continue)
-            }
-            Kind::WINDOW_UPDATE => self.window(header.stream, frame::word(payload, 0), out),
-            _ => self.go_away(payload),
+    ) -> Received<'a, Self> {
+        let change = self.connection.settings(header, payload, End::Server, out)?;
+        let report = |_| Step::Report(Notice::Other(Event::Settings(self.connection.peer)));
+        Ok(change.map_or(Step::Continue, report))
+    }
+
+    fn go_away<'a>(&mut self, payload: &'a [u8]) -> Received<'a, Self> {
+        let last_stream = frame::word(payload, 0) & 0x7fff_ffff;
+        if self.last_stream.is_some_and(|before| last_stream > before) {
+            return Err(Rule::GoAwayIncreased);
         }
+        self.last_stream = Some(last_stream);
+        let streams = self.connection.streams.iter();
+        self.unprocessed.extend(streams.map(|slot| slot.id).filter(|id| *id > last_stream));
+        self.unprocessed.sort_unstable_by(|a, b| b.cmp(a));
+        let (code, debug) = (ErrorCode(frame::word(payload, 4)), payload.get(8..).unwrap_or(&[]));
+        Ok(Step::Report(Notice::Other(Event::GoAway { last_stream, code, debug })))
+    }
+
+    fn raised<'a>(&mut self, stream: u32, _: &mut Vec<u8>) -> Step<Notice<'a>> {
+        let slot = (stream != 0).then(|| self.connection.streams.get(stream)).flatten();
+        Step::Report(Notice::Other(Event::Window { stream: slot.map(|slot| slot.stream()) }))
+    }
+
+    fn wrong<'a>(&mut self, stream: u32, rule: Rule, out: &mut Vec<u8>) -> Received<'a, Self> {
+        let known = self.connection.streams.get(stream).map(|slot| slot.stream());
+        self.cancel(stream, rule.code(), out);
+        let report = |stream| Step::Report(Notice::Other(Event::Wrong { stream, rule }));
+        Ok(known.map_or(Step::Continue, report))
     }
 }

@@ -1,56 +1,32 @@
 //! The state of a connection, and what a client sends. `receive` has what it receives.
 
-use super::{
-    config::Config,
-    event::Stream,
-    message::Summary,
-    slot::{Phase, Slot},
-};
+use super::{event::Stream, message::Summary, slot::Exchange};
 use crate::{
     code::ErrorCode,
     connection::{
+        config::{Config, OutOfRange},
         memo::Memo,
-        range::OutOfRange,
-        reader::{Block, Reader},
-        resets::Resets,
-        streams::Streams,
+        reader::Reader,
+        state::Connection,
+        streams::Slot,
     },
     frame::{Header, write},
-    hpack::Decoder,
     settings::Settings,
-    window::{INITIAL_WINDOW, MAX_WINDOW, Window},
+    window::{MAX_WINDOW, Window},
 };
 use std::fmt;
 
 /// The client end of one connection.
 #[derive(Debug)]
 pub struct Client {
-    pub(super) config: Config,
-    pub(super) peer: Settings,
-    pub(super) streams: Streams<Slot>,
-    pub(super) resets: Resets,
+    pub(super) connection: Connection<Exchange>,
+    pub(super) head: Memo<Summary>,
     /// The stream of the next request.
     pub(super) next_stream: u32,
-    pub(super) send_window: Window,
-    /// Bytes received since the last WINDOW_UPDATE of the connection.
-    pub(super) uncredited: u32,
-    pub(super) reader: Reader,
-    /// The last frame of which the header was read.
-    pub(super) last_frame: Option<Header>,
-    pub(super) block: Block,
-    pub(super) decoder: Decoder,
-    pub(super) head: Memo<Summary>,
-    pub(super) trailers: Memo<()>,
-    /// Whether the server's first SETTINGS frame has arrived.
-    pub(super) is_settled: bool,
-    /// Whether this client's SETTINGS frame is not acknowledged yet.
-    pub(super) awaits_ack: bool,
     /// The last stream that the server processes, after GOAWAY.
     pub(super) last_stream: Option<u32>,
     /// Streams that the server does not process and that are not reported yet, in descending order.
     pub(super) unprocessed: Vec<u32>,
-    /// Number of frames since the last progress of a request.
-    pub(super) idle_frames: u32,
 }
 
 /// A request to be started.
@@ -93,26 +69,12 @@ impl Client {
     /// # Errors
     /// A setting is out of its range.
     pub fn new(config: Config) -> Result<Self, OutOfRange> {
-        config.check()?;
         Ok(Client {
-            config,
-            peer: Settings::default(),
-            streams: Streams::new(config.max_streams),
-            resets: Resets::default(),
-            next_stream: 1,
-            send_window: Window::new(INITIAL_WINDOW),
-            uncredited: 0,
-            reader: Reader::Header,
-            last_frame: None,
-            block: Block::default(),
-            decoder: Decoder::new(config.header_list as usize),
+            connection: Connection::new(config, config.max_streams)?,
             head: Memo::new(Summary { status: 0, content_length: None }),
-            trailers: Memo::new(()),
-            is_settled: false,
-            awaits_ack: false,
+            next_stream: 1,
             last_stream: None,
             unprocessed: Vec::new(),
-            idle_frames: 0,
         })
     }
 
@@ -120,50 +82,39 @@ impl Client {
     /// all else. Requests may follow at once (RFC 9113, 3.4).
     pub fn open(&mut self, out: &mut Vec<u8>) {
         out.extend_from_slice(write::PREFACE);
-        let values = [
-            (Settings::HEADER_TABLE_SIZE, self.config.header_table),
-            (Settings::ENABLE_PUSH, 0),
-            (Settings::INITIAL_WINDOW_SIZE, self.config.stream_window),
-            (Settings::MAX_HEADER_LIST_SIZE, self.config.header_list),
-        ];
-        write::settings(out, &values);
-        self.awaits_ack = true;
-        let more = self.config.connection_window - INITIAL_WINDOW;
-        if more > 0 {
-            write::window_update(out, 0, more);
-        }
+        self.connection.announce((Settings::ENABLE_PUSH, 0), out);
     }
 
     /// The server's settings.
     pub fn peer(&self) -> &Settings {
-        &self.peer
+        &self.connection.peer
     }
 
     /// Whether the server has sent its settings and acknowledged this client's. A caller with a clock may
     /// close a connection that is not settled in time, with [`ErrorCode::SETTINGS_TIMEOUT`] (RFC 9113,
     /// 6.5.3).
     pub fn is_settled(&self) -> bool {
-        self.is_settled && !self.awaits_ack
+        self.connection.is_settled && !self.connection.awaits_ack
     }
 
     /// The header of the frame that was read last: after an error, that of the frame that violates the rule.
     pub fn last_frame(&self) -> Option<Header> {
-        self.last_frame
+        self.connection.last_frame
     }
 
     /// Number of open streams.
     pub fn open_streams(&self) -> u32 {
-        self.streams.len()
+        self.connection.streams.len()
     }
 
     /// The open streams, in no order: the requests that are not answered yet.
     pub fn pending(&self) -> impl Iterator<Item = Stream> {
-        self.streams.iter().map(Slot::stream)
+        self.connection.streams.iter().map(|slot| slot.stream())
     }
 
     /// The fields in the dynamic table for responses, newest first.
     pub fn header_table(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        self.decoder.table()
+        self.connection.decoder.table()
     }
 
     /// Number of requests that can be started now and whose content, of this length in bytes, can be
@@ -171,31 +122,31 @@ impl Client {
     /// has to be sent in parts.
     pub fn room(&self, content: u64) -> u32 {
         let streams = match self.check_start() {
-            Ok(()) => self.max_streams() - self.streams.len(),
+            Ok(()) => self.max_streams() - self.connection.streams.len(),
             Err(_) => 0,
         };
         if content == 0 {
             return streams;
         }
-        if content > u64::from(self.peer.initial_window_size) {
+        if content > u64::from(self.connection.peer.initial_window_size) {
             return 0;
         }
-        let requests = u64::from(self.send_window.available()) / content;
+        let requests = u64::from(self.connection.send_window.available()) / content;
         streams.min(u32::try_from(requests).unwrap_or(u32::MAX))
     }
 
     fn max_streams(&self) -> u32 {
-        self.config.max_streams.min(self.peer.max_concurrent_streams)
+        self.connection.config.max_streams.min(self.connection.peer.max_concurrent_streams)
     }
 
     fn check_start(&self) -> Result<(), NotStarted> {
-        if self.last_stream.is_some() || matches!(self.reader, Reader::Closed) {
+        if self.last_stream.is_some() || self.connection.is_closed() {
             return Err(NotStarted::Closing);
         }
         if self.next_stream > MAX_WINDOW {
             return Err(NotStarted::Exhausted);
         }
-        if self.streams.len() >= self.max_streams() {
+        if self.connection.streams.len() >= self.max_streams() {
             return Err(NotStarted::TooMany);
         }
         Ok(())
@@ -211,17 +162,15 @@ impl Client {
         self.check_start()?;
         let id = self.next_stream;
         self.next_stream += 2;
-        self.streams.insert(Slot {
+        let Request { place, content: unsent, .. } = request;
+        let exchange = Exchange { place, unsent, ..Exchange::default() };
+        self.connection.streams.insert(Slot {
             id,
-            place: request.place,
-            unsent: request.content,
-            send_window: Window::new(self.peer.initial_window_size),
-            receive_window: Window::new(self.config.stream_window),
-            phase: Phase::Head,
+            send_window: Window::new(self.connection.peer.initial_window_size),
+            receive_window: Window::new(self.connection.stream_window),
             is_bare: request.is_head,
-            interim: 0,
-            declared: None,
-            received: 0,
+            exchange,
+            ..Slot::default()
         });
         Ok(id)
     }
@@ -235,27 +184,28 @@ impl Client {
     /// [`Event::Settings`]: super::Event::Settings
     #[inline]
     pub fn claim(&mut self, stream: u32, most: usize) -> usize {
-        let Some(slot) = self.streams.get_mut(stream) else { return 0 };
-        let most = u32::try_from(slot.unsent.min(most as u64)).unwrap_or(u32::MAX);
-        let claimed = most.min(slot.send_window.available()).min(self.send_window.available());
+        let Some(slot) = self.connection.streams.get_mut(stream) else { return 0 };
+        let most = u32::try_from(slot.exchange.unsent.min(most as u64)).unwrap_or(u32::MAX);
+        let claimed =
+            most.min(slot.send_window.available()).min(self.connection.send_window.available());
         if claimed == 0 {
             return 0;
         }
         slot.send_window.take(claimed);
-        self.send_window.take(claimed);
-        slot.unsent -= u64::from(claimed);
-        self.idle_frames = 0;
+        self.connection.send_window.take(claimed);
+        slot.exchange.unsent -= u64::from(claimed);
+        self.connection.idle_frames = 0;
         claimed as usize
     }
 
     /// Claims as much of `content` as possible, and appends its DATA frames. Returns how many bytes were
     /// taken. `content` is the remaining content of the request, or the start of it.
     pub fn send(&mut self, stream: u32, content: &[u8], out: &mut Vec<u8>) -> usize {
-        let unsent = self.streams.get(stream).map_or(0, |slot| slot.unsent);
+        let unsent = self.connection.streams.get(stream).map_or(0, |slot| slot.exchange.unsent);
         let claimed = self.claim(stream, content.len());
         if claimed > 0 {
             let ends = claimed as u64 == unsent;
-            let max_frame = self.peer.max_frame_size;
+            let max_frame = self.connection.peer.max_frame_size;
             write::data(out, |_| (), (stream, ends), &content[..claimed], max_frame);
         }
         claimed
@@ -264,11 +214,10 @@ impl Client {
     /// Resets an open stream, usually with [`ErrorCode::CANCEL`]. No further event has it. Returns `false`,
     /// and appends nothing, if it is not open.
     pub fn cancel(&mut self, stream: u32, code: ErrorCode, out: &mut Vec<u8>) -> bool {
-        let is_open = self.streams.get(stream).is_some();
+        let is_open = self.connection.streams.get(stream).is_some();
         if is_open {
-            write::reset(out, stream, code);
-            self.streams.remove(stream);
-            self.resets.push(stream);
+            self.connection.streams.remove(stream);
+            self.connection.reset(stream, code, out);
         }
         is_open
     }
@@ -276,30 +225,9 @@ impl Client {
     /// Appends GOAWAY. Nothing more is interpreted, and no request can be started. A graceful close is that
     /// with [`ErrorCode::NO_ERROR`] when no stream is open.
     pub fn close(&mut self, code: ErrorCode, out: &mut Vec<u8>) {
-        if !matches!(self.reader, Reader::Closed) {
+        if !self.connection.is_closed() {
             write::go_away(out, 0, code);
-            self.reader = Reader::Closed;
-        }
-    }
-
-    /// Raises the receive window of the connection when half of it is used. So the server never exceeds it:
-    /// a frame is shorter than the other half.
-    #[inline]
-    pub(super) fn credit(&mut self, out: &mut Vec<u8>) {
-        if self.uncredited >= self.config.connection_window / 2 {
-            write::window_update(out, 0, std::mem::take(&mut self.uncredited));
-        }
-    }
-
-    /// Raises the receive window of a stream when half of it is used.
-    #[inline]
-    pub(super) fn credit_stream(&mut self, stream: u32, out: &mut Vec<u8>) {
-        let full = self.config.stream_window;
-        let Some(slot) = self.streams.get_mut(stream) else { return };
-        let used = full - slot.receive_window.available();
-        if used > 0 && used >= full / 2 {
-            slot.receive_window.adjust(i64::from(used));
-            write::window_update(out, stream, used);
+            self.connection.reader = Reader::Closed;
         }
     }
 }

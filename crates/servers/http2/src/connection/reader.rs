@@ -19,6 +19,15 @@ pub(crate) enum Reader {
     Closed,
 }
 
+/// The result of a step of the reader.
+pub(crate) enum Step<N> {
+    /// More bytes must arrive.
+    Wait,
+    /// The next step can follow.
+    Continue,
+    Report(N),
+}
+
 /// What becomes of the content of a DATA frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {

@@ -1,39 +1,68 @@
 //! The open streams: a table from identifiers to states.
 
-/// The state of an open stream.
-pub(crate) trait Keyed: Copy {
-    /// A free slot. Its identifier is 0.
-    const FREE: Self;
+use crate::{rule::Rule, window::Window};
 
-    /// The identifier of the stream.
-    fn id(&self) -> u32;
+/// The state of an open stream; `E` is what only one of the ends knows about it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Slot<E> {
+    /// The identifier; 0 if the slot is free.
+    pub id: u32,
+    pub send_window: Window,
+    pub receive_window: Window,
+    /// Whether the received message must not have content.
+    pub is_bare: bool,
+    /// Its Content-Length.
+    pub declared: Option<u64>,
+    /// Bytes of content received.
+    pub received: u64,
+    pub exchange: E,
+}
+
+impl<E> Slot<E> {
+    /// Counts content of this length, in bytes; `ends`: the message is complete then.
+    #[inline]
+    pub fn receive(&mut self, content: u32, ends: bool) -> Result<(), Rule> {
+        self.received += u64::from(content);
+        let is_too_long = self.declared.is_some_and(|length| self.received > length);
+        match self.is_bare {
+            true if content > 0 => Err(Rule::ContentForbidden),
+            false if is_too_long || ends && !self.has_declared_length() => Err(Rule::ContentLength),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the content has the declared length.
+    #[inline]
+    pub fn has_declared_length(&self) -> bool {
+        self.is_bare || self.declared.is_none_or(|length| length == self.received)
+    }
 }
 
 /// The open streams, in an open-addressing table with linear probing. It has at least twice as many slots
 /// as streams, and consecutive identifiers have consecutive slots, so a look-up nearly always needs one
 /// comparison.
 #[derive(Debug)]
-pub(crate) struct Streams<S> {
-    slots: Vec<S>,
+pub(crate) struct Streams<E> {
+    slots: Vec<Slot<E>>,
     used: u32,
 }
 
-impl<S: Keyed> Streams<S> {
+impl<E: Copy + Default> Streams<E> {
     /// Creates a table for this many streams. It grows for more.
     pub fn new(max: u32) -> Self {
-        Streams { slots: vec![S::FREE; (2 * max as usize).next_power_of_two()], used: 0 }
+        Streams { slots: vec![Slot::default(); (2 * max as usize).next_power_of_two()], used: 0 }
     }
 
     pub fn len(&self) -> u32 {
         self.used
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &S> {
-        self.slots.iter().filter(|slot| slot.id() != 0)
+    pub fn iter(&self) -> impl Iterator<Item = &Slot<E>> {
+        self.slots.iter().filter(|slot| slot.id != 0)
     }
 
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut S> {
-        self.slots.iter_mut().filter(|slot| slot.id() != 0)
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Slot<E>> {
+        self.slots.iter_mut().filter(|slot| slot.id != 0)
     }
 
     /// Where the search for an identifier starts. Those of clients are odd.
@@ -51,31 +80,31 @@ impl<S: Keyed> Streams<S> {
     #[inline]
     fn find(&self, id: u32) -> usize {
         let mut at = self.home(id);
-        while self.slots[at].id() != id && self.slots[at].id() != 0 {
+        while self.slots[at].id != id && self.slots[at].id != 0 {
             at = self.after(at);
         }
         at
     }
 
     #[inline]
-    pub fn get(&self, id: u32) -> Option<&S> {
+    pub fn get(&self, id: u32) -> Option<&Slot<E>> {
         let at = self.find(id);
-        Some(&self.slots[at]).filter(|slot| slot.id() != 0)
+        Some(&self.slots[at]).filter(|slot| slot.id != 0)
     }
 
     #[inline]
-    pub fn get_mut(&mut self, id: u32) -> Option<&mut S> {
+    pub fn get_mut(&mut self, id: u32) -> Option<&mut Slot<E>> {
         let at = self.find(id);
-        Some(&mut self.slots[at]).filter(|slot| slot.id() != 0)
+        Some(&mut self.slots[at]).filter(|slot| slot.id != 0)
     }
 
     /// Adds a stream.
     #[inline]
-    pub fn insert(&mut self, slot: S) {
+    pub fn insert(&mut self, slot: Slot<E>) {
         if 2 * (self.used as usize + 1) > self.slots.len() {
             self.grow();
         }
-        let at = self.find(slot.id());
+        let at = self.find(slot.id);
         self.slots[at] = slot;
         self.used += 1;
     }
@@ -83,9 +112,9 @@ impl<S: Keyed> Streams<S> {
     #[cold]
     fn grow(&mut self) {
         let before = std::mem::take(&mut self.slots);
-        self.slots = vec![S::FREE; 2 * before.len()];
-        for slot in before.into_iter().filter(|slot| slot.id() != 0) {
-            let at = self.find(slot.id());
+        self.slots = vec![Slot::default(); 2 * before.len()];
+        for slot in before.into_iter().filter(|slot| slot.id != 0) {
+            let at = self.find(slot.id);
             self.slots[at] = slot;
         }
     }
@@ -94,14 +123,14 @@ impl<S: Keyed> Streams<S> {
     #[inline]
     pub fn remove(&mut self, id: u32) {
         let mut hole = self.find(id);
-        if self.slots[hole].id() == 0 {
+        if self.slots[hole].id == 0 {
             return;
         }
         self.used -= 1;
         let mask = self.slots.len() - 1;
         let mut at = self.after(hole);
-        while self.slots[at].id() != 0 {
-            let home = self.home(self.slots[at].id());
+        while self.slots[at].id != 0 {
+            let home = self.home(self.slots[at].id);
             // It may move to the hole unless its home is behind the hole.
             if at.wrapping_sub(home) & mask >= at.wrapping_sub(hole) & mask {
                 self.slots[hole] = self.slots[at];
@@ -109,7 +138,7 @@ impl<S: Keyed> Streams<S> {
             }
             at = self.after(at);
         }
-        self.slots[hole] = S::FREE;
+        self.slots[hole] = Slot::default();
     }
 }
 
@@ -118,17 +147,6 @@ mod tests {
     use super::*;
     use proptest::{collection::vec, prelude::*};
     use std::collections::BTreeMap;
-
-    /// An identifier, and what is known about it.
-    type Entry = (u32, u32);
-
-    impl Keyed for Entry {
-        const FREE: Self = (0, 0);
-
-        fn id(&self) -> u32 {
-            self.0
-        }
-    }
 
     proptest! {
         /// It grows. Identifiers increase, and streams end in any order, so that old ones collide with new ones.
@@ -141,7 +159,7 @@ mod tests {
             let mut next = 1;
             for (opens, which) in steps {
                 if opens && model.len() < max as usize {
-                    streams.insert((next, next * 7));
+                    streams.insert(Slot { id: next, exchange: next * 7, ..Slot::default() });
                     model.insert(next, next * 7);
                     next += 2;
                 } else if let Some((&id, _)) = model.iter().nth(which % model.len().max(1)) {
@@ -151,7 +169,7 @@ mod tests {
                 }
                 prop_assert_eq!(streams.len() as usize, model.len());
                 for id in (1..next).step_by(2) {
-                    let place = streams.get(id).map(|slot| slot.1);
+                    let place = streams.get(id).map(|slot| slot.exchange);
                     prop_assert_eq!(place, model.get(&id).copied());
                     prop_assert_eq!(streams.get_mut(id).is_some(), place.is_some());
                 }

@@ -7,9 +7,6 @@
 //! [`hpack::Encoder`]: crate::hpack::Encoder
 
 mod answered;
-mod config;
-mod content;
-mod control;
 mod event;
 mod notice;
 mod pending;
@@ -17,14 +14,12 @@ mod receive;
 mod request;
 mod respond;
 mod section;
-mod slot;
 mod state;
 
 pub use crate::connection::{
+    config::{Config, OutOfRange},
     limits::{MAX_BLOCK, MAX_CONTINUATIONS, MAX_FRAME, MAX_IDLE_FRAMES},
-    range::OutOfRange,
 };
-pub use config::Config;
 pub use event::{Event, Request};
 pub use respond::Response;
 pub use state::Server;

@@ -8,7 +8,7 @@ use crate::{
 
 /// What a head says: where its fields are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Summary {
+pub(crate) struct Summary {
     pub method: usize,
     pub path: Option<usize>,
     pub authority: Option<usize>,

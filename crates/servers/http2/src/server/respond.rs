@@ -1,7 +1,7 @@
 //! What a server sends: responses, cut by the frame size and by both windows (RFC 9113, 5.2 and 6.9).
 
-use super::{slot::Slot, state::Server};
-use crate::{code::ErrorCode, frame::write};
+use super::state::{Exchange, Server};
+use crate::{code::ErrorCode, connection::streams::Slot, frame::write};
 
 /// A response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,21 +23,21 @@ impl Server {
     /// answered before, reset, or never opened.
     #[inline]
     pub fn respond(&mut self, stream: u32, response: Response<'_>, out: &mut Vec<u8>) -> bool {
-        let Some(slot) = self.streams.get_mut(stream) else { return false };
-        if slot.unsent.is_some() {
+        let Some(slot) = self.connection.streams.get_mut(stream) else { return false };
+        if slot.exchange.unsent.is_some() {
             return false;
         }
         let Response { block, content } = response;
-        let room = slot.send_window.available().min(self.send_window.available());
+        let room = slot.send_window.available().min(self.connection.send_window.available());
         if content.len() as u64 > u64::from(room) {
             self.respond_partly(stream, response, out);
             return true;
         }
         slot.send_window.take(content.len() as u32);
-        self.send_window.take(content.len() as u32);
+        self.connection.send_window.take(content.len() as u32);
         self.head((stream, content.is_empty()), block, out);
         if !content.is_empty() {
-            let max_frame = self.peer.max_frame_size;
+            let max_frame = self.connection.peer.max_frame_size;
             write::data(out, |_| (), (stream, true), content, max_frame);
         }
         self.sent(stream, out);
@@ -53,7 +53,7 @@ impl Server {
 
     #[inline]
     fn head(&mut self, stream: (u32, bool), block: &[u8], out: &mut Vec<u8>) {
-        let max_frame = self.peer.max_frame_size;
+        let max_frame = self.connection.peer.max_frame_size;
         if self.updates_table {
             let block = [&[EMPTY_TABLE], block].concat();
             return write::headers(out, |_| (), stream, &block, max_frame);
@@ -65,30 +65,33 @@ impl Server {
     fn respond_partly(&mut self, stream: u32, response: Response<'_>, out: &mut Vec<u8>) {
         self.head((stream, false), response.block, out);
         let at = self.pending.add(stream, response.content);
-        if let Some(slot) = self.streams.get_mut(stream) {
-            slot.unsent = Some(at);
+        if let Some(slot) = self.connection.streams.get_mut(stream) {
+            slot.exchange.unsent = Some(at);
         }
         self.continue_response(stream, out);
     }
 
     /// Sends as much of a response as the windows permit. Returns whether that is all of it.
     pub(super) fn continue_response(&mut self, stream: u32, out: &mut Vec<u8>) -> bool {
-        let Some(&mut Slot { unsent: Some(at), ref mut send_window, .. }) =
-            self.streams.get_mut(stream)
+        let Some(&mut Slot {
+            exchange: Exchange { unsent: Some(at), .. },
+            ref mut send_window,
+            ..
+        }) = self.connection.streams.get_mut(stream)
         else {
             return false;
         };
         let unsent = self.pending.unsent(at);
-        let room = send_window.available().min(self.send_window.available());
+        let room = send_window.available().min(self.connection.send_window.available());
         let now = unsent.len().min(room as usize);
         if now == 0 {
             return false;
         }
         send_window.take(now as u32);
-        self.send_window.take(now as u32);
-        self.idle_frames = 0;
+        self.connection.send_window.take(now as u32);
+        self.connection.idle_frames = 0;
         let is_last = now == unsent.len();
-        let max_frame = self.peer.max_frame_size;
+        let max_frame = self.connection.peer.max_frame_size;
         write::data(out, |_| (), (stream, is_last), &unsent[..now], max_frame);
         self.pending.advance(at, now);
         if is_last {
@@ -99,7 +102,7 @@ impl Server {
 
     /// Sends as much of all responses as the windows permit, in the order in which they wait.
     pub(super) fn continue_responses(&mut self, out: &mut Vec<u8>) {
-        if self.send_window.available() == 0 {
+        if self.connection.send_window.available() == 0 {
             return;
         }
         for _ in 0..self.pending.len() {
@@ -114,16 +117,16 @@ impl Server {
     #[inline]
     fn sent(&mut self, stream: u32, out: &mut Vec<u8>) {
         self.reset_streams = self.reset_streams.saturating_sub(1);
-        let Some(slot) = self.streams.get(stream) else { return };
-        if !slot.is_whole {
+        let Some(slot) = self.connection.streams.get(stream) else { return };
+        if !slot.exchange.is_whole {
             let window = slot.receive_window.available();
             self.remove(stream);
-            self.resets.push(stream);
+            self.connection.resets.push(stream);
             if let Some(oldest) = self.answered.push(stream, window) {
                 write::reset(out, oldest, ErrorCode::NO_ERROR);
             }
-        } else if slot.unsent.is_none() {
-            self.streams.remove(stream);
+        } else if slot.exchange.unsent.is_none() {
+            self.connection.streams.remove(stream);
         } else {
             self.remove(stream);
         }

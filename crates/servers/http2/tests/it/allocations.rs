@@ -10,7 +10,7 @@ use regatta_http2::{
 
 #[test]
 fn nothing_is_allocated_after_the_first_requests() {
-    let config = Config { max_streams: 4, stream_window: 100, ..Config::default() };
+    let config = Config { max_streams: 4, stream_window: 100, ..Config::CLIENT };
     let mut client = Client::new(config).unwrap();
     let (mut out, mut ends) = (Vec::with_capacity(1 << 20), 0);
     client.open(&mut out);

@@ -20,7 +20,7 @@ fn updates(run: &mut Run) -> Vec<(u32, u32)> {
 
 #[test]
 fn content_is_limited_by_both_windows_and_settings_change_those_of_open_streams() {
-    let mut run = Run::new(Config::default());
+    let mut run = Run::new(Config::CLIENT);
     run.feed(&settings(&[(INITIAL_WINDOW_SIZE, 100)]));
     let (first, second) = (run.start(false, 70_000), run.start(false, 70_000));
     assert_eq!(run.client.claim(first, 70_000), 100);
@@ -49,7 +49,7 @@ fn content_is_limited_by_both_windows_and_settings_change_those_of_open_streams(
 
 #[test]
 fn data_frames_are_no_longer_than_the_server_permits_and_the_last_one_ends_the_stream() {
-    let mut run = Run::new(Config::default());
+    let mut run = Run::new(Config::CLIENT);
     run.feed(&settings(&[(MAX_FRAME_SIZE, 20_000), (INITIAL_WINDOW_SIZE, 50_000)]));
     let content: Vec<u8> = (0..60_000_u32).map(|n| n as u8).collect();
     let id = run.start(false, 60_000);
@@ -70,7 +70,7 @@ fn data_frames_are_no_longer_than_the_server_permits_and_the_last_one_ends_the_s
 
 #[test]
 fn room_is_limited_by_the_windows() {
-    let mut run = Run::new(Config::default());
+    let mut run = Run::new(Config::CLIENT);
     run.feed(&settings(&[]));
     assert_eq!(run.client.room(0), 100);
     assert_eq!(run.client.room(1000), 65);
@@ -85,7 +85,7 @@ fn room_is_limited_by_the_windows() {
 #[test]
 fn receive_windows_are_refilled_when_half_is_used() {
     let mut run =
-        Run::new(Config { stream_window: 1000, connection_window: 65_535, ..Config::default() });
+        Run::new(Config { stream_window: 1000, connection_window: 65_535, ..Config::CLIENT });
     run.feed(&settings(&[]));
     run.start(false, 0);
     run.start(false, 0);
@@ -109,7 +109,7 @@ fn receive_windows_are_refilled_when_half_is_used() {
 
 #[test]
 fn a_window_of_one_byte_does_not_stall() {
-    let mut run = Run::new(Config { stream_window: 1, ..Config::default() });
+    let mut run = Run::new(Config { stream_window: 1, ..Config::CLIENT });
     run.feed(&settings(&[]));
     run.start(false, 0);
     run.feed(&headers(1, &[(":status", "200"), ("content-length", "3")], false));
@@ -123,7 +123,7 @@ fn a_window_of_one_byte_does_not_stall() {
 
 #[test]
 fn content_of_a_stream_that_is_wrong_still_counts_for_the_connection() {
-    let mut run = Run::new(Config { connection_window: 65_535, ..Config::default() });
+    let mut run = Run::new(Config { connection_window: 65_535, ..Config::CLIENT });
     run.feed(&settings(&[]));
     run.start(false, 0);
     run.start(false, 0);

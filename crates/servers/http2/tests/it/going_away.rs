@@ -8,7 +8,7 @@ use regatta_http2::{
 };
 
 fn run(requests: u32) -> Run {
-    let mut run = Run::new(Config::default());
+    let mut run = Run::new(Config::CLIENT);
     run.feed(&settings(&[]));
     (0..requests).for_each(|_| {
         run.start(false, 0);

@@ -24,7 +24,7 @@ struct Case {
 const STREAM: u32 = 1;
 
 fn case(rule: Rule, parts: &[Vec<u8>]) -> Case {
-    Case { rule, bytes: parts.concat(), config: Config::default() }
+    Case { rule, bytes: parts.concat(), config: Config::CLIENT }
 }
 
 fn ok(stream: u32) -> Vec<u8> {
@@ -101,7 +101,7 @@ fn frame_cases() -> Vec<Case> {
 
 fn stream_cases() -> Vec<Case> {
     use Rule::*;
-    let small = Config { stream_window: 10, connection_window: 65_535, ..Config::default() };
+    let small = Config { stream_window: 10, connection_window: 65_535, ..Config::CLIENT };
     vec![
         case(IdleStream, &[data(11, b"a", false)]),
         case(IdleStream, &[ok(2)]),
@@ -152,12 +152,12 @@ fn block_cases() -> Vec<Case> {
         Case {
             rule: TableSizeTooLarge,
             bytes: [frame(Kind::SETTINGS, flag::ACK, 0, b""), coded(&[0x3f, 0xe1, 0x1f])].concat(),
-            config: Config { header_table: 100, ..Config::default() },
+            config: Config { header_table: 100, ..Config::CLIENT },
         },
         Case {
             rule: TableSizeMissing,
             bytes: [frame(Kind::SETTINGS, flag::ACK, 0, b""), ok(1)].concat(),
-            config: Config { header_table: 100, ..Config::default() },
+            config: Config { header_table: 100, ..Config::CLIENT },
         },
     ]
 }
@@ -248,17 +248,19 @@ fn limit_cases() -> Vec<Case> {
         case(TooManyIdleFrames, &[flood(reset(9, ErrorCode::CANCEL))]),
         case(TooManyIdleFrames, &[flood(go_away(99, ErrorCode::NO_ERROR, b""))]),
         case(TooManyIdleFrames, &[ok(1), flood(data(1, b"", false))]),
+        // The first one precedes its head, so the client resets the stream.
+        case(TooManyIdleFrames, &[flood(data(1, b"a", true))]),
         case(TooManyIdleFrames, &[ok(1), flood(frame(Kind::DATA, flag::PADDED, 1, b"\x01\0"))]),
         Case {
             rule: FieldsTooLarge,
             bytes: with("x", &long),
-            config: Config { header_list: 200, ..Config::default() },
+            config: Config { header_list: 200, ..Config::CLIENT },
         },
         Case {
             rule: FieldsTooLarge,
             // Each byte is a field of 42 bytes.
             bytes: coded(&[0x88; 1000]),
-            config: Config { header_list: 41_999, ..Config::default() },
+            config: Config { header_list: 41_999, ..Config::CLIENT },
         },
         case(
             TooManyInterim,
@@ -383,16 +385,25 @@ fn the_first_frame_must_be_settings() {
         frame(Kind(0x99), 0, 0, b""),
         b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(),
     ] {
-        let mut run = Run::new(Config::default());
+        let mut run = Run::new(Config::CLIENT);
         run.feed(&bytes);
         assert_eq!(run.take(), [Seen::Failed(Rule::SettingsMissing)]);
     }
 }
 
 #[test]
+fn an_error_of_a_stream_that_is_not_open_ends_the_connection() {
+    let mut run = Run::new(Config::CLIENT);
+    run.feed(&settings(&[]));
+    run.take();
+    run.feed(&frame(Kind::PRIORITY, 0, 1, &[0; 4]));
+    assert_eq!(run.take(), [Seen::Failed(Rule::PriorityLength)]);
+}
+
+#[test]
 fn each_limit_is_reached_without_an_error() {
     // `:status: 200`, and 999 times `accept-encoding: gzip, deflate`.
-    let mut run = Run::new(Config { header_list: 42 + 999 * 60, ..Config::default() });
+    let mut run = Run::new(Config { header_list: 42 + 999 * 60, ..Config::CLIENT });
     run.feed(&settings(&[]));
     run.start(false, 0);
     run.start(false, 0);

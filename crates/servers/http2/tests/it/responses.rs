@@ -10,7 +10,7 @@ use regatta_http2::{
 
 /// A client with the server's settings and this many requests without content, on streams 1, 3, 5 …
 fn run(requests: u32) -> Run {
-    let mut run = Run::new(Config::default());
+    let mut run = Run::new(Config::CLIENT);
     run.feed(&settings(&[]));
     assert_eq!(run.take(), [Seen::Settings]);
     assert_eq!(run.frames().len(), 1, "the acknowledgment");
@@ -27,7 +27,7 @@ fn head(stream: u32, fields: &str, ends: bool) -> Seen {
 #[test]
 fn a_connection_starts_with_preface_settings_and_window() {
     let mut out = Vec::new();
-    let config = Config { connection_window: 100_000, ..Config::default() };
+    let config = Config { connection_window: 100_000, ..Config::CLIENT };
     regatta_http2::client::Client::new(config).unwrap().open(&mut out);
     let rest = out.strip_prefix(PREFACE).unwrap();
     let frames = crate::run::frames(rest);
@@ -39,7 +39,7 @@ fn a_connection_starts_with_preface_settings_and_window() {
 
 #[test]
 fn settings_and_pings_are_answered_and_acknowledgments_are_not() {
-    let mut run = Run::new(Config::default());
+    let mut run = Run::new(Config::CLIENT);
     run.feed(&settings(&[(3, 7), (0xabcd, 9)]));
     assert_eq!(run.client.peer().max_concurrent_streams, 7);
     assert!(!run.client.is_settled());
@@ -127,7 +127,7 @@ fn a_field_block_may_have_many_frames_even_empty_ones() {
 
 #[test]
 fn responses_without_content_may_declare_a_length() {
-    let mut run = Run::new(Config::default());
+    let mut run = Run::new(Config::CLIENT);
     run.feed(&settings(&[]));
     for is_head in [true, false, false] {
         run.start(is_head, 0);
@@ -281,7 +281,7 @@ fn a_response_behind_all_content_of_its_request_resets_nothing() {
 
 #[test]
 fn no_more_streams_are_opened_than_both_ends_permit() {
-    let mut run = Run::new(Config { max_streams: 3, ..Config::default() });
+    let mut run = Run::new(Config { max_streams: 3, ..Config::CLIENT });
     let request = Request { place: 1001, is_head: false, content: 0 };
     assert_eq!(run.client.start(request), Ok(1), "before the server's settings");
     run.feed(&settings(&[(3, 2)]));

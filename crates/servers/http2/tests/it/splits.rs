@@ -83,7 +83,7 @@ fn write(parts: &[Part], cut: usize) -> Vec<u8> {
 
 /// Events and answers, when the input comes in pieces of these lengths, repeatedly.
 fn served(bytes: &[u8], lengths: &[usize]) -> (Vec<Seen>, Vec<u8>) {
-    let config = Config { stream_window: 100, ..Config::default() };
+    let config = Config { stream_window: 100, ..Config::CLIENT };
     let mut run = Run::new(config);
     run.feed(&settings(&[]));
     (0..6).for_each(|nth| {

@@ -51,7 +51,7 @@ pub(crate) fn run_members<F: PushSessionFactory>(start: F, host: &Host) -> Resul
     let bounds = start.clone();
     let registry = Registry::new(move |room| bounds.bounds(room));
     run_each(host, move |stream: Green<'_>, limits| {
-        let (bell, sender) = green::mailbox(1);
+        let (bell, sender) = green::mailbox();
         let membership = Membership::new(Arc::clone(&registry), sender);
         let Green { stream, stop, pool, .. } = stream;
         let mut stream = Green { stream, stop, pool, member: InRoom { bell, membership, rung: 0 } };
@@ -147,8 +147,8 @@ struct Green<'a, M = ()> {
 
 impl Bell for green::Sender<()> {
     fn ring(&self) {
-        // It fails if the bell has already rung, or if the member is gone.
-        let _ = self.send(());
+        // It is dropped if the bell has already rung, or if the member is gone.
+        self.send(());
     }
 }
 
@@ -204,7 +204,7 @@ impl<P: Push> Member<P> for Green<'_, InRoom<P>> {
                     Err(error) => return Err(error),
                 }
             }
-            return Ok(match green::wait(self.stream, &self.member.bell, Some(until))? {
+            return Ok(match green::wait(self.stream, &self.member.bell, until)? {
                 green::Wake::Readable => Wake::Readable,
                 green::Wake::Message(()) => continue,
                 // The event may still be queued in the kernel, behind others.
@@ -293,11 +293,11 @@ impl<M> Stream for Green<'_, M> {
         let Some(pool) = self.pool.as_ref().filter(|_| !job.is_short()) else {
             return Ok(job::run(job, reply));
         };
-        let (mailbox, sender) = green::mailbox(1);
+        let (mailbox, sender) = green::mailbox();
         let wanted = Arc::new(());
         pool.submit(job, Arc::downgrade(&wanted), move |reply, flow| {
-            // The connection that waited for it may be gone.
-            let _ = sender.send((reply, flow));
+            // It is dropped if the connection that waited for it is gone.
+            sender.send((reply, flow));
         });
         loop {
             match mailbox.recv_until(Instant::now() + Limits::LIVENESS_INTERVAL) {

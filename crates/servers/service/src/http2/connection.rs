@@ -16,7 +16,7 @@ pub(super) struct State {
 
 impl State {
     fn new() -> State {
-        let server = Server::new(Config::default()).expect("the default is within all ranges");
+        let server = Server::new(Config::SERVER).expect("all are in their ranges");
         State { server, scratch: Vec::new() }
     }
 }

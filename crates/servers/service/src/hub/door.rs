@@ -17,7 +17,7 @@ use regatta_proto::{
         handshake::{Opening, Refusal},
     },
 };
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, sync::Arc, time::Instant};
 
 /// The path of the hub.
 const PATH: &str = "/ws";
@@ -42,8 +42,8 @@ pub(super) struct Entered {
     pub agreed: Option<DeflateSettings>,
     /// Whether it may send messages to its room.
     pub sends: bool,
-    /// When its token expires, in seconds since 1970.
-    pub expires_s: Option<f64>,
+    /// When its token expires.
+    pub expires_at: Option<Instant>,
     /// The position behind which it wants the messages of its room.
     pub asked: Option<Asked>,
     /// It speaks the protocol of Centrifugo, and names its rooms and its token later.
@@ -58,7 +58,7 @@ impl Entered {
             terms: Arc::clone(settings.usual()),
             agreed: None,
             sends: false,
-            expires_s: None,
+            expires_at: None,
             asked: None,
             is_of_centrifuge: true,
         }
@@ -188,7 +188,7 @@ fn open(
     };
     let sends = rights.ok_or(Denied::OtherRoom)?.sends;
     let opening = Opening::read(request, settings.deflate.then_some(WANTED))?;
-    let (agreed, expires_s) = (opening.deflate, admission.expires_s);
+    let (agreed, expires_at) = (opening.deflate, admission.expires_at(now));
     let terms = room.as_ref().map_or(settings.usual(), |room| settings.terms(room.as_str()));
     let asked = match Asked::in_query(request.query()) {
         _ if room.is_none() => None,
@@ -213,7 +213,7 @@ fn open(
     };
     let terms = Arc::clone(terms);
     let is_of_centrifuge = false;
-    Ok((opening, Entered { place, terms, agreed, sends, expires_s, asked, is_of_centrifuge }))
+    Ok((opening, Entered { place, terms, agreed, sends, expires_at, asked, is_of_centrifuge }))
 }
 
 /// Who a client is; `None` if nothing is known of it. It chooses a name if members are announced, except where they may

@@ -7,6 +7,10 @@ use std::sync::Arc;
 pub(super) const COUNTED: usize = 16 * 1024;
 /// Output that a call may append without being refused for it, in bytes: most members read at once.
 const FRESH: usize = 64 * 1024;
+/// Bytes of pending output from which on messages wait for it to be written.
+pub(super) const FULL: usize = 64 * 1024;
+/// The reason of a Close frame when there is no memory for a member.
+pub(super) const NO_MEMORY: &str = "the hub has no memory for this now";
 
 /// What a member holds, if that is much.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use regatta_http2::{
 
 #[test]
 fn nothing_is_allocated_after_the_first_requests() {
-    let mut server = Server::new(Config::default()).unwrap();
+    let mut server = Server::new(Config::SERVER).unwrap();
     let mut out = Vec::with_capacity(1 << 20);
     let head = block(&[(":status", "200"), ("content-type", "text/plain")]);
     let mut answered = 0;

@@ -1,11 +1,11 @@
 //! This crate's client against its server, in memory: content in both directions, windows of any size, and
-//! settings that change. The client is checked against servers of others, so it is an independent witness of
-//! frames, order and flow control.
+//! settings that change. Both ends share the reader of frames and the windows, so each is checked against an end
+//! of others, too.
 
 use super::run::fields;
 use proptest::prelude::*;
 use regatta_http2::{
-    client::{self, Client},
+    client::{self, Client, Config},
     frame::write,
     hpack::{Encoder, Indexing},
     server::{self, Response, Server},
@@ -33,7 +33,7 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(client: client::Config, server: server::Config, most: u32) -> Pair {
+    fn new(client: Config, server: Config, most: u32) -> Pair {
         let (mut client, server) = (Client::new(client).unwrap(), Server::new(server).unwrap());
         let mut there = Vec::new();
         client.open(&mut there);
@@ -137,14 +137,14 @@ proptest! {
         tables in (0_u32..200, 0_u32..200),
         pieces in (1_usize..9000, 1_usize..9000),
     ) {
-        let client = client::Config {
+        let client = Config {
             max_streams: streams,
             stream_window: windows.0,
             connection_window: 65_535,
             header_table: tables.0,
             header_list: 4096,
         };
-        let server = server::Config {
+        let server = Config {
             max_streams: streams,
             stream_window: windows.1,
             connection_window: 65_535,

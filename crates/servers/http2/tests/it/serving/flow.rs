@@ -23,7 +23,7 @@ fn contents(run: &mut Run) -> Vec<u8> {
 
 #[test]
 fn content_waits_for_the_window_of_its_stream() {
-    let mut run = Run::settled(Config::default(), &[(4, 3)]);
+    let mut run = Run::settled(Config::SERVER, &[(4, 3)]);
     run.feed(&request(1, "GET", true));
     run.respond(1, b"abcdefgh");
     assert_eq!(sent(&mut run), [(1, 3, false)]);
@@ -39,7 +39,7 @@ fn content_waits_for_the_window_of_its_stream() {
 
 #[test]
 fn one_byte_windows_deliver_all_bytes_in_their_order() {
-    let mut run = Run::settled(Config::default(), &[(4, 0)]);
+    let mut run = Run::settled(Config::SERVER, &[(4, 0)]);
     let content: Vec<u8> = (0..200).collect();
     run.feed(&request(1, "GET", true));
     run.respond(1, &content);
@@ -54,7 +54,7 @@ fn one_byte_windows_deliver_all_bytes_in_their_order() {
 
 #[test]
 fn content_waits_for_the_window_of_the_connection_and_streams_take_turns() {
-    let mut run = Run::settled(Config::default(), &[(4, 100_000)]);
+    let mut run = Run::settled(Config::SERVER, &[(4, 100_000)]);
     for stream in [1, 3, 5] {
         run.feed(&request(stream, "GET", true));
         run.respond(stream, &[b'x'; 40_000]);
@@ -78,7 +78,7 @@ fn content_waits_for_the_window_of_the_connection_and_streams_take_turns() {
 
 #[test]
 fn a_frame_is_at_most_as_long_as_the_client_permits() {
-    let mut run = Run::settled(Config::default(), &[(5, 20_000)]);
+    let mut run = Run::settled(Config::SERVER, &[(5, 20_000)]);
     run.feed(&request(1, "GET", true));
     run.respond(1, &[b'x'; 50_000]);
     assert_eq!(sent(&mut run), [(1, 20_000, false), (1, 20_000, false), (1, 10_000, true)]);
@@ -86,7 +86,7 @@ fn a_frame_is_at_most_as_long_as_the_client_permits() {
 
 #[test]
 fn a_reset_stream_gives_its_place_to_others_and_keeps_nothing() {
-    let mut run = Run::settled(Config { max_streams: 2, ..Config::default() }, &[(4, 0)]);
+    let mut run = Run::settled(Config { max_streams: 2, ..Config::SERVER }, &[(4, 0)]);
     for stream in [1, 3] {
         run.feed(&request(stream, "GET", true));
         run.respond(stream, b"abc");
@@ -103,7 +103,7 @@ fn a_reset_stream_gives_its_place_to_others_and_keeps_nothing() {
 
 #[test]
 fn a_smaller_window_applies_from_the_acknowledgment_on() {
-    let mut run = Run::new(Config { stream_window: 100, ..Config::default() });
+    let mut run = Run::new(Config { stream_window: 100, ..Config::SERVER });
     run.feed(write::PREFACE);
     run.feed(&settings(&[]));
     run.feed(&request(1, "POST", false));
@@ -123,8 +123,20 @@ fn a_smaller_window_applies_from_the_acknowledgment_on() {
 }
 
 #[test]
+fn a_window_is_raised_before_the_settings_are_acknowledged() {
+    let mut run = Run::new(Config::SERVER);
+    run.feed(write::PREFACE);
+    run.feed(&settings(&[]));
+    run.feed(&request(1, "POST", false));
+    run.out.clear();
+    run.feed(&data(1, &[b'x'; 16_384], false).repeat(2));
+    let raised: Vec<_> = run.frames().iter().map(|(header, _)| header.stream).collect();
+    assert_eq!(raised, [1]);
+}
+
+#[test]
 fn windows_for_requests_are_raised_when_half_of_them_is_used() {
-    let config = Config { stream_window: 1000, connection_window: 65_535, ..Config::default() };
+    let config = Config { stream_window: 1000, connection_window: 65_535, ..Config::SERVER };
     let mut run = Run::settled(config, &[]);
     run.feed(&request(1, "POST", false));
     let mut raised = [0; 2];

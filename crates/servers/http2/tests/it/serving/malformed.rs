@@ -20,7 +20,7 @@ struct Case {
 }
 
 fn case(rule: Rule, parts: &[Vec<u8>]) -> Case {
-    Case { rule, bytes: parts.concat(), config: Config::default() }
+    Case { rule, bytes: parts.concat(), config: Config::SERVER }
 }
 
 /// A HEADERS frame on stream 11 with this field block.
@@ -76,8 +76,8 @@ fn frame_cases() -> Vec<Case> {
 
 fn stream_cases() -> Vec<Case> {
     use Rule::*;
-    let small = Config { stream_window: 10, ..Config::default() };
-    let few = Config { max_streams: 3, ..Config::default() };
+    let small = Config { stream_window: 10, ..Config::SERVER };
+    let few = Config { max_streams: 3, ..Config::SERVER };
     vec![
         case(IdleStream, &[data(11, b"a", false)]),
         case(IdleStream, &[data(2, b"a", false)]),
@@ -112,7 +112,7 @@ fn stream_cases() -> Vec<Case> {
 
 fn block_cases() -> Vec<Case> {
     use Rule::*;
-    let small = Config { header_table: 100, ..Config::default() };
+    let small = Config { header_table: 100, ..Config::SERVER };
     vec![
         case(BlockTruncated, &[coded(&[0x41, 3, b'2', b'0'])]),
         case(IndexTooLarge, &[coded(&[0xbe])]),
@@ -222,7 +222,7 @@ fn limit_cases() -> Vec<Case> {
         Case {
             rule: FieldsTooLarge,
             bytes: with("x", &"x".repeat(200)),
-            config: Config { header_list: 300, ..Config::default() },
+            config: Config { header_list: 300, ..Config::SERVER },
         },
     ]
 }
@@ -327,12 +327,12 @@ fn each_is_the_same_at_every_split() {
 
 #[test]
 fn the_preface_and_settings_come_first() {
-    let mut run = Run::new(Config::default());
+    let mut run = Run::new(Config::SERVER);
     run.feed(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r");
     run.feed(b"x");
     assert_eq!(run.take(), [Seen::Failed(Rule::PrefaceInvalid)]);
     for bytes in [ping(), frame(Kind::SETTINGS, flag::ACK, 0, b""), request(1, "GET", true)] {
-        let mut run = Run::new(Config::default());
+        let mut run = Run::new(Config::SERVER);
         run.feed(write::PREFACE);
         run.feed(&bytes);
         assert_eq!(run.take(), [Seen::Failed(Rule::SettingsMissing)]);
@@ -342,7 +342,7 @@ fn the_preface_and_settings_come_first() {
 #[test]
 fn an_error_of_a_stream_that_is_not_open_ends_the_connection() {
     for stream in [5, 11] {
-        let mut run = Run::settled(Config::default(), &[]);
+        let mut run = Run::settled(Config::SERVER, &[]);
         run.answer = Some(b"x".to_vec());
         run.feed(&request(5, "GET", true));
         run.take();
@@ -353,7 +353,7 @@ fn an_error_of_a_stream_that_is_not_open_ends_the_connection() {
 
 #[test]
 fn each_limit_is_reached_without_an_error() {
-    let config = Config { header_list: 4 * 32 + 44 + 200, max_streams: 1, ..Config::default() };
+    let config = Config { header_list: 4 * 32 + 44 + 200, max_streams: 1, ..Config::SERVER };
     let mut run = Run::settled(config, &[]);
     run.answer = Some(b"x".to_vec());
     run.feed(&ping().repeat(MAX_IDLE_FRAMES as usize - 2));

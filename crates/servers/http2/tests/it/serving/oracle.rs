@@ -112,7 +112,7 @@ fn run_within_a_minute(config: Config, piece: usize, table: u32) {
 
 #[test]
 fn requests_with_content_are_answered_on_128_streams() {
-    let config = Config { max_streams: 128, ..Config::default() };
+    let config = Config { max_streams: 128, ..Config::SERVER };
     run_within_a_minute(config, 16 * 1024, 4096);
 }
 

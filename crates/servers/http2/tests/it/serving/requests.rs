@@ -15,7 +15,7 @@ fn header(kind: Kind, flags: u8, stream: u32, length: u32) -> Header {
 
 #[test]
 fn the_preface_and_the_settings_of_both_ends_precede_all_else() {
-    let mut run = Run::new(Config { max_streams: 7, ..Config::default() });
+    let mut run = Run::new(Config { max_streams: 7, ..Config::SERVER });
     run.feed(&write::PREFACE[..23]);
     assert_eq!(run.out, b"");
     run.feed(&write::PREFACE[23..]);
@@ -32,7 +32,7 @@ fn the_preface_and_the_settings_of_both_ends_precede_all_else() {
 
 #[test]
 fn a_request_is_answered_with_a_head_and_content_that_ends_the_stream() {
-    let mut run = Run::settled(Config::default(), &[]);
+    let mut run = Run::settled(Config::SERVER, &[]);
     run.feed(&request(1, "GET", true));
     let seen = ":method=GET :scheme=http :path=/ :authority=a";
     assert_eq!(run.take(), [Seen::Request(1, seen.into(), true)]);
@@ -54,7 +54,7 @@ fn a_request_is_answered_with_a_head_and_content_that_ends_the_stream() {
 
 #[test]
 fn content_and_trailers_precede_the_answer_and_streams_end_in_any_order() {
-    let mut run = Run::settled(Config::default(), &[]);
+    let mut run = Run::settled(Config::SERVER, &[]);
     run.answer = Some(b"x".to_vec());
     run.feed(&request(1, "POST", false));
     run.feed(&request(3, "POST", false));
@@ -78,7 +78,7 @@ fn content_and_trailers_precede_the_answer_and_streams_end_in_any_order() {
 
 #[test]
 fn what_a_request_says_is_found_and_host_stands_in_for_the_authority() {
-    let mut server = Run::settled(Config::default(), &[]).server;
+    let mut server = Run::settled(Config::SERVER, &[]).server;
     let mut named = |all: &[(&str, &str)], stream: u32| {
         let bytes = headers(stream, all, false);
         let mut out = Vec::new();
@@ -106,7 +106,7 @@ fn what_a_request_says_is_found_and_host_stands_in_for_the_authority() {
 
 #[test]
 fn an_early_answer_says_that_the_remaining_content_is_not_wanted() {
-    let mut run = Run::settled(Config::default(), &[]);
+    let mut run = Run::settled(Config::SERVER, &[]);
     run.feed(&request(1, "POST", false));
     run.server.inform(1, &block(&[(":status", "100")]), &mut run.out);
     run.respond(1, b"no");
@@ -123,7 +123,7 @@ fn an_early_answer_says_that_the_remaining_content_is_not_wanted() {
 
 #[test]
 fn after_goaway_requests_so_far_are_answered_and_later_ones_are_ignored() {
-    let mut run = Run::settled(Config::default(), &[]);
+    let mut run = Run::settled(Config::SERVER, &[]);
     run.feed(&request(1, "GET", true));
     run.server.drain(&mut run.out);
     assert_eq!(run.frames(), [(header(Kind::GOAWAY, 0, 0, 8), vec![0, 0, 0, 1, 0, 0, 0, 0])]);
@@ -140,7 +140,7 @@ fn after_goaway_requests_so_far_are_answered_and_later_ones_are_ignored() {
 
 #[test]
 fn the_end_of_the_input_refuses_incomplete_requests_so_that_they_are_sent_again() {
-    let mut run = Run::settled(Config::default(), &[]);
+    let mut run = Run::settled(Config::SERVER, &[]);
     run.feed(&request(1, "POST", false));
     run.feed(&request(3, "GET", true));
     run.server.end(&mut run.out);
@@ -156,7 +156,7 @@ fn the_end_of_the_input_refuses_incomplete_requests_so_that_they_are_sent_again(
 
 #[test]
 fn the_end_of_the_input_cuts_off_responses_that_wait_for_a_window() {
-    let mut run = Run::settled(Config::default(), &[(4, 2)]);
+    let mut run = Run::settled(Config::SERVER, &[(4, 2)]);
     run.feed(&request(1, "GET", true));
     run.feed(&request(3, "GET", true));
     run.feed(&request(5, "POST", false));
@@ -173,7 +173,7 @@ fn the_end_of_the_input_cuts_off_responses_that_wait_for_a_window() {
 
 #[test]
 fn a_smaller_table_of_the_client_is_acknowledged_by_all_later_responses() {
-    let mut run = Run::settled(Config::default(), &[(1, 100)]);
+    let mut run = Run::settled(Config::SERVER, &[(1, 100)]);
     run.answer = Some(Vec::new());
     run.feed(&request(1, "GET", true));
     run.feed(&request(3, "GET", true));
@@ -194,7 +194,7 @@ fn a_smaller_table_of_the_client_is_acknowledged_by_all_later_responses() {
 
 #[test]
 fn a_client_of_another_protocol_gets_settings_and_goaway() {
-    let mut run = Run::new(Config::default());
+    let mut run = Run::new(Config::SERVER);
     run.feed(b"GET / HTTP/1.1\r\n\r\n");
     let kinds: Vec<Kind> = run.frames().iter().map(|(header, _)| header.kind).collect();
     assert_eq!(kinds, [Kind::SETTINGS, Kind::WINDOW_UPDATE, Kind::GOAWAY]);
@@ -203,5 +203,5 @@ fn a_client_of_another_protocol_gets_settings_and_goaway() {
 
 #[test]
 fn a_setting_out_of_its_range_is_refused() {
-    assert!(Server::new(Config { max_streams: 0, ..Config::default() }).is_err());
+    assert!(Server::new(Config { max_streams: 0, ..Config::SERVER }).is_err());
 }

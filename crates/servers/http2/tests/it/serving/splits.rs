@@ -100,7 +100,7 @@ fn written(parts: &[Part], cut: usize) -> Vec<u8> {
 
 /// Events and answers, when the input comes in pieces of these lengths, repeatedly.
 fn served(bytes: &[u8], lengths: &[usize]) -> (Vec<Seen>, Vec<u8>) {
-    let config = Config { stream_window: 100, max_streams: 4, ..Config::default() };
+    let config = Config { stream_window: 100, max_streams: 4, ..Config::SERVER };
     let mut run = Run::new(config);
     run.answer = Some(b"some content".to_vec());
     let (mut rest, mut lengths) = (bytes, lengths.iter().cycle());

@@ -1,7 +1,9 @@
 //! What is known of a client that may open a WebSocket.
 
 use super::rights::Scope;
+use regatta_engine::Now;
 use serde_json::value::RawValue;
+use std::time::{Duration, Instant};
 
 /// Tolerance for the times in a token, in seconds, because clocks differ.
 pub(super) const LEEWAY: u64 = 30;
@@ -22,6 +24,12 @@ pub(in super::super) struct Admission {
 }
 
 impl Admission {
+    /// When it is disconnected, by the clock of the loop.
+    pub fn expires_at(&self, now: Now) -> Option<Instant> {
+        let left = (self.expires_s? - now.unix_s as f64).max(0.0);
+        now.instant.checked_add(Duration::try_from_secs_f64(left).ok()?)
+    }
+
     /// How long until the `exp` of its token, in seconds, at least 1; `None` without one.
     pub fn ttl_s(&self, unix_s: u64) -> Option<u64> {
         let left = self.expires_s? - LEEWAY as f64 - unix_s as f64;

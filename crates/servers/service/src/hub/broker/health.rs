@@ -13,13 +13,40 @@ use std::{
 /// How long the broker may be away until the hub should get no new clients.
 pub(super) const STALE: Duration = Duration::from_secs(15);
 
-/// How long a member that leaves waits for messages of others that are on their way.
-pub(in super::super) const SETTLES: Duration = Duration::from_secs(1);
 /// How long a member may take that has sent a Close frame and does not read what follows: what became of its messages is known
 /// after 20 s at most.
 pub(in super::super) const LEAVES: Duration = Duration::from_secs(30);
+/// How long a member that leaves waits for messages of others that are on their way.
+const SETTLES: Duration = Duration::from_secs(1);
 /// How often it looks whether there are some.
-pub(in super::super) const SETTLE: Duration = Duration::from_millis(100);
+const SETTLE: Duration = Duration::from_millis(100);
+
+/// A member leaves: it waits for its own results, which the connection to the broker promises, and for a while for messages of
+/// others.
+#[derive(Debug)]
+pub(in super::super) struct Settling {
+    /// When it looks again whether something is on its way.
+    pub at: Instant,
+    until: Instant,
+}
+
+impl Settling {
+    /// It begins to wait.
+    pub fn new(now: Instant) -> Box<Settling> {
+        Box::new(Settling { at: now + SETTLE, until: now + SETTLES })
+    }
+
+    /// Whether it still waits. `has_results`: some of its own are pending.
+    pub fn waits(&self, has_results: bool, now: Instant) -> bool {
+        has_results || now < self.until
+    }
+
+    /// Whether something is on its way, for which it waits.
+    pub fn looks_again(&mut self, health: &Health, has_results: bool, now: Instant) -> bool {
+        self.at = now + SETTLE;
+        has_results || health.has_awaited() && now < self.until
+    }
+}
 
 /// The connection of a hub to its broker, as other threads see it.
 #[derive(Debug, Default)]
@@ -83,20 +110,8 @@ impl Health {
     }
 
     /// Whether messages of this hub are on their way.
-    pub(in super::super) fn has_awaited(&self) -> bool {
+    fn has_awaited(&self) -> bool {
         self.awaited.get() > 0
-    }
-
-    /// When a member that leaves looks again whether it may; `None`: it may. It waits for its own results, which the
-    /// connection to the broker promises, and until this time for messages of others.
-    pub(in super::super) fn settles_again(
-        &self,
-        has_results: bool,
-        until: Instant,
-        now: Instant,
-    ) -> Option<Instant> {
-        let waits_for_others = self.has_awaited() && now < until;
-        (has_results || waits_for_others).then(|| now + SETTLE)
     }
 
     pub(super) fn has_presence(&self) {

@@ -27,7 +27,7 @@ mod tls;
 mod window;
 
 pub use health::Health;
-pub(super) use health::{LEAVES, SETTLE, SETTLES};
+pub(super) use health::{LEAVES, Settling};
 pub use settings::{Broker, BrokerTls, Password, Place};
 pub(super) use texts::{failure, write_not_published, write_published};
 pub use tls::BrokerLink;

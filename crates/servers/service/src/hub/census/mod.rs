@@ -10,6 +10,7 @@ pub(super) use person::{Person, client_info, client_of};
 
 use super::{
     access::Denied,
+    broadcast::Broadcast,
     bucket::Bucket,
     dismissal::Dismissal,
     history::{Histories, HistoryLimits, RoomHistory},
@@ -20,7 +21,7 @@ use crate::{
     limited_log::LimitedLog,
     prometheus::{Exposition, label},
 };
-use regatta_engine::{Counter, Memory, PolicyCounts, RoomName};
+use regatta_engine::{Counter, Memory, PolicyCounts, PushOutcome, RoomName};
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     mem,
@@ -143,6 +144,11 @@ impl Presence {
         let name = self.person.as_ref().and_then(|person| person.name.clone());
         let info = self.census.describes.then(|| self.info().into());
         Note { change, number: self.number, name, info }
+    }
+
+    /// What the others in its room receive when it leaves.
+    pub fn left(&self, memory: &Arc<Memory>) -> Broadcast {
+        Broadcast::presence(self.note(Change::Left), self.others(), memory)
     }
 
     /// Whether its room may receive one more broadcast now. The rate is that of the newest join, for all of its members:
@@ -474,6 +480,17 @@ impl Census {
     /// Whether all members and rooms are known here, for the functions that follow.
     pub fn knows_all(&self) -> bool {
         self.lists_all && !self.notifies()
+    }
+
+    /// Counts a push that was queued for a member.
+    pub fn queued(&self, push: &Broadcast) -> PushOutcome {
+        if push.is_of_backend() {
+            self.deliveries.add(1);
+        }
+        if let Some(sample) = push.sample() {
+            sample.is_received();
+        }
+        PushOutcome::Queued
     }
 
     /// Whether other hubs at its broker are notified of its members.

@@ -5,16 +5,16 @@ use super::{
     pending::Pending,
     reply::{PING, write_failure},
     request::lines,
-    subscription::{FULL, Subscription},
+    subscription::Subscription,
 };
 use crate::hub::{
     access::Scope,
     begun::Begun,
     broadcast::Broadcast,
-    broker::LEAVES,
+    broker::{LEAVES, Settling},
     bucket::Bucket,
     census::Census,
-    holding::{COUNTED, Holding},
+    holding::{COUNTED, FULL, Holding, NO_MEMORY},
     last_delivery::Unwritten,
     live::Live,
     rooms::Plan,
@@ -31,8 +31,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The reason of a Close frame when there is no memory for a client.
-const NO_MEMORY: &str = "the hub has no memory for this now";
 /// How long a client may take until it is connected.
 const CONNECTS_WITHIN: Duration = Duration::from_secs(15);
 
@@ -72,6 +70,8 @@ pub(super) struct Client {
     pub(super) pending: Pending,
     /// How it is closed when it has left.
     leaves_with: Disconnect,
+    /// It leaves a hub with a broker.
+    pub(super) settling: Option<Box<Settling>>,
     pub(super) holding: Holding,
     begun: Begun,
     heard_at: Instant,
@@ -114,9 +114,6 @@ pub(super) struct Times {
     pub expires_at: Option<Instant>,
     /// The first token of a subscription expires.
     pub subscription_expires_at: Option<Instant>,
-    /// It leaves a hub with a broker, and looks whether something is on its way; it waits for messages of others until then.
-    pub settles_at: Option<Instant>,
-    pub settles_until: Option<Instant>,
     /// Its connection ends, although it has not taken the Close frame.
     pub cut_at: Option<Instant>,
 }
@@ -162,6 +159,7 @@ impl Client {
             unwritten: Unwritten::default(),
             pending: Pending::default(),
             leaves_with: Disconnect::SHUTDOWN,
+            settling: None,
             holding: Holding::new(Arc::clone(&settings.backlog.memory)),
             begun: Begun::default(),
             heard_at: now.instant,
@@ -220,12 +218,12 @@ impl Client {
     /// Handles no more input. A Close frame follows once everything pending has been sent.
     fn leave(&mut self, now: Instant, why: Disconnect) {
         (self.phase, self.leaves_with) = (Phase::Leaving, why);
-        self.begins_to_settle(now);
+        self.settling = self.has_broker().then(|| Settling::new(now));
     }
 
     /// Whether it leaves, and something must come from the broker before.
     pub fn is_working(&self) -> bool {
-        let waits = self.pending.is_publishing() || self.times.settles_at.is_some();
+        let waits = self.pending.is_publishing() || self.settling.is_some();
         self.phase == Phase::Leaving && waits
     }
 
@@ -269,7 +267,8 @@ impl Client {
             return Flow::Close;
         }
         if self.phase == Phase::Leaving {
-            self.ends_to_settle(turn.now.instant);
+            let (waits, now) = (self.pending.is_publishing(), turn.now.instant);
+            self.settling.take_if(|settling| !settling.waits(waits, now));
             if !self.backlog.is_empty() || !self.behind.is_empty() || self.is_working() {
                 return Flow::Continue;
             }
@@ -328,7 +327,8 @@ impl Client {
     pub fn alarm(&self) -> Option<Instant> {
         let Times { connects_by, pings_at, expires_at, subscription_expires_at, .. } = self.times;
         if self.phase == Phase::Leaving {
-            return self.times.settles_at.into_iter().chain(expires_at).min();
+            let settles_at = self.settling.as_ref().map(|settling| settling.at);
+            return settles_at.into_iter().chain(expires_at).min();
         }
         if self.phase != Phase::Open {
             return None;

@@ -3,9 +3,13 @@
 use super::{
     client::{Client, Identity, Phase, Waiting},
     codes::{Disconnect, Unsubscribed},
-    subscription::{FULL, Progress, Sink, Subscription},
+    subscription::{Progress, Sink, Subscription},
 };
-use crate::hub::{broadcast::Broadcast, dismissal::Dismissal, holding::COUNTED};
+use crate::hub::{
+    broadcast::Broadcast,
+    dismissal::Dismissal,
+    holding::{COUNTED, FULL},
+};
 use regatta_engine::{Limits, Now, PushOutcome, RoomName};
 use std::mem;
 
@@ -45,7 +49,7 @@ impl Client {
             }
             self.catch_up(room, Some(push), out, true);
             self.pauses(now, out);
-            return self.queued(push);
+            return self.census.queued(push);
         }
         let number = subscription.number;
         let (length, unread) = (out.len(), self.holding.counted(out.len()));
@@ -60,7 +64,7 @@ impl Client {
             }
             self.wrote(push);
             self.pauses(now, out);
-            return self.queued(push);
+            return self.census.queued(push);
         }
         let waiting = Waiting { room: room.clone(), subscription: number, push: push.clone() };
         self.waits(waiting, (length, unread), now, out)
@@ -93,7 +97,9 @@ impl Client {
         let is_scarce = self.settings.backlog.memory.is_scarce();
         let push = waiting.push.clone();
         match self.backlog.add(waiting, &self.bounds) {
-            PushOutcome::Queued if self.has_room(length, unread) => return self.queued(&push),
+            PushOutcome::Queued if self.has_room(length, unread) => {
+                return self.census.queued(&push);
+            }
             PushOutcome::Queued => self.starve(COUNTED),
             PushOutcome::Missed => return PushOutcome::Missed,
             // It is counted already.
@@ -118,17 +124,6 @@ impl Client {
         }
         let at = self.exits.iter().position(|(of, _)| of == room)?;
         self.exits.swap_remove(at).1
-    }
-
-    /// Counts a push that was queued.
-    fn queued(&self, push: &Broadcast) -> PushOutcome {
-        if push.is_of_backend() {
-            self.census.deliveries.add(1);
-        }
-        if let Some(sample) = push.sample() {
-            sample.is_received();
-        }
-        PushOutcome::Queued
     }
 
     /// A push was appended to the output.

@@ -8,7 +8,7 @@ use super::{
     pending::{Waiter, What},
     reply::{Answer, Connected, Expiry, Pushes, Subscribed, write_answer},
     request::{SubRefresh, Subscribe, Token},
-    subscription::{FULL, Subscription},
+    subscription::Subscription,
 };
 use crate::hub::{
     access::{Access, Admission, Denied, Invalid, Rights},
@@ -16,6 +16,7 @@ use crate::hub::{
     broker::failure,
     census::{Full, LONGEST_NAME, Limits, Person, Presence, client_of},
     history::{Asker, Joining, Position},
+    holding::FULL,
     message::Change,
     refusal::RefusedClient,
     rooms::RoomTerms,
@@ -55,7 +56,7 @@ impl Client {
         let ttl_s = admission.ttl_s(turn.now.unix_s);
         let number = self.census.connect();
         self.times.connects_by = None;
-        self.times.expires_at = expires_at(&admission, turn.now);
+        self.times.expires_at = admission.expires_at(turn.now);
         let ping = self.settings.ping;
         self.times.pings_at = ping.map(|every| turn.now.instant + every);
         let Admission { user, info, scope, .. } = admission;
@@ -91,7 +92,7 @@ impl Client {
             return Err(Disconnect::INVALID_TOKEN.into());
         }
         let ttl_s = admission.ttl_s(turn.now.unix_s);
-        self.times.expires_at = expires_at(&admission, turn.now);
+        self.times.expires_at = admission.expires_at(turn.now);
         if let Some(identity) = &mut self.identity {
             (identity.info, identity.scope) = (admission.info, admission.scope);
         }
@@ -304,7 +305,7 @@ impl Client {
             self.log("subscribe", Denied::OtherRoom.reason(), now);
             return Err(Failure::PERMISSION_DENIED.into());
         }
-        let (expires_at, ttl_s) = (expires_at(&admission, now), admission.ttl_s(now.unix_s));
+        let (expires_at, ttl_s) = (admission.expires_at(now), admission.ttl_s(now.unix_s));
         Ok(Grant { rights: Rights::ALL, expires_at, ttl_s })
     }
 
@@ -321,10 +322,4 @@ impl Client {
         let of = "/connection/websocket";
         RefusedClient { what, reason, of }.log(&self.settings, &self.census, now);
     }
-}
-
-/// When a token expires, by the clock of the loop.
-fn expires_at(admission: &Admission, now: Now) -> Option<Instant> {
-    let left = (admission.expires_s? - now.unix_s as f64).max(0.0);
-    now.instant.checked_add(Duration::try_from_secs_f64(left).ok()?)
 }

@@ -1,16 +1,12 @@
 //! A client of a hub with a broker: what it sends there, and what it learns of that.
 
 use super::{
-    client::{Client, Phase, Times, Turn},
+    client::{Client, Phase, Turn},
     codes::Failure,
     pending::{Waiter, What},
     reply::{Answer, write_answer, write_failure},
 };
-use crate::hub::{
-    broadcast::Broadcast,
-    broker::{SETTLE, SETTLES, failure},
-    history::Position,
-};
+use crate::hub::{broadcast::Broadcast, broker::failure, history::Position};
 use regatta_engine::{Flow, Post, RemoteOutcome};
 use std::time::Instant;
 
@@ -111,34 +107,14 @@ impl Client {
 
     /// Whether it leaves, and gets what was sent to the broker before.
     pub(super) fn settles(&self, now: Instant) -> bool {
-        let Times { settles_at, settles_until, .. } = self.times;
-        let gets_all = settles_until.is_none_or(|until| now < until);
-        let is_leaving = self.phase == Phase::Leaving && settles_at.is_some();
-        is_leaving && (gets_all || self.pending.is_publishing())
-    }
-
-    /// It leaves, and waits no longer for messages of others once their time is over.
-    pub(super) fn ends_to_settle(&mut self, now: Instant) {
-        let is_over = self.times.settles_until.is_none_or(|until| until <= now);
-        if is_over && !self.pending.is_publishing() {
-            self.times.settles_at = None;
-        }
-    }
-
-    /// It leaves: waits until it has its own replies, and for a while for messages of others.
-    pub(super) fn begins_to_settle(&mut self, now: Instant) {
-        if self.has_broker() {
-            self.times.settles_at = Some(now + SETTLE);
-            self.times.settles_until = Some(now + SETTLES);
-        }
+        let settling = self.settling.as_ref().filter(|_| self.phase == Phase::Leaving);
+        settling.is_some_and(|settling| settling.waits(self.pending.is_publishing(), now))
     }
 
     /// It leaves, and looks whether something is still on its way.
     pub(super) fn settles_again(&mut self, now: Instant) {
-        let health = self.settings.broker.as_ref().map(|broker| &broker.health);
-        let until = self.times.settles_until.unwrap_or(now);
-        let has_results = self.pending.is_publishing();
-        self.times.settles_at =
-            health.and_then(|health| health.settles_again(has_results, until, now));
+        let Some(broker) = &self.settings.broker else { return };
+        let waits = self.pending.is_publishing();
+        self.settling.take_if(|settling| !settling.looks_again(&broker.health, waits, now));
     }
 }

@@ -11,16 +11,13 @@ use crate::hub::{
     broadcast::Broadcast,
     census::Presence,
     history::{Follower, Position, Step},
-    holding::{COUNTED, Holding},
+    holding::{COUNTED, FULL, Holding},
     message::{Change, Note},
     rooms::RoomTerms,
     settings::Settings,
 };
 use regatta_engine::Memory;
 use std::{sync::Arc, time::Instant};
-
-/// Bytes of pending output from which on messages wait.
-pub(super) const FULL: usize = 64 * 1024;
 
 /// A client in one room.
 #[derive(Debug)]
@@ -149,11 +146,8 @@ impl Subscription {
 
     /// Ends it. Returns what the others in the room receive. With a broker, the connection to that notifies them.
     pub fn end(self, settings: &Settings) -> Option<Broadcast> {
-        (self.terms.presence && settings.broker.is_none()).then(|| {
-            let left = self.presence.others();
-            let memory = &settings.backlog.memory;
-            Broadcast::presence(self.presence.note(Change::Left), left, memory)
-        })
+        let is_notified_here = self.terms.presence && settings.broker.is_none();
+        is_notified_here.then(|| self.presence.left(&settings.backlog.memory))
     }
 
     /// Writes that the hub has ended it; if it has not begun, in reply to its command.

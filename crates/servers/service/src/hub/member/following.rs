@@ -1,11 +1,11 @@
 //! A member of a room with a history: what it gets, and when.
 
-use super::{FULL, Member, remote::JOINS};
+use super::{Member, remote::JOINS};
 use crate::hub::{
     broadcast::Broadcast,
     broker::write_published,
     history::{Asked, Asker, Follower, Joining, RoomHistory, Start, Step, Waiting, Wanted},
-    holding::COUNTED,
+    holding::{COUNTED, FULL},
     message::{write_gap, write_position, write_result},
 };
 use regatta_engine::{Context, Now, Post, PushOutcome};
@@ -75,7 +75,7 @@ impl Member {
         }
         self.catch_up(Some(push), out, true);
         self.pauses(now, out);
-        self.queued(push)
+        self.census.queued(push)
     }
 
     /// Appends what follows in the history, until much output is pending. This is the only place that writes messages

@@ -8,14 +8,14 @@ use super::{
     api::{self, Awaited},
     begun::Begun,
     broadcast::Broadcast,
-    broker::{LEAVES, SETTLE, SETTLES},
+    broker::{LEAVES, Settling},
     bucket::Bucket,
     census::{Census, Presence},
     compress::{self, send_back},
     dismissal::Dismissal,
     door::{self, Entered},
     history::{Follower, Joining, Waiting},
-    holding::{COUNTED, Holding},
+    holding::{COUNTED, FULL, Holding, NO_MEMORY},
     last_delivery::Unwritten,
     live::Live,
     message::{Change, write_reconnect, write_roster},
@@ -38,12 +38,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The reason of a Close frame when there is no memory for a member.
-const NO_MEMORY: &str = "the hub has no memory for this now";
 /// Maximum number of names in the list sent to a new member.
 const NAMES: usize = 100;
-/// Bytes of pending output from which on broadcasts go into the member's backlog.
-const FULL: usize = 64 * 1024;
 /// The code of the Close frame when a token has expired, as of Centrifugo.
 const EXPIRED: CloseCode = CloseCode(3005);
 /// How long a member that leaves waits for the results of its broadcasts.
@@ -89,8 +85,8 @@ pub struct Member {
     expires_at: Option<Instant>,
     /// When its connection ends, although its client has not taken the Close frame.
     cut_at: Option<Instant>,
-    /// It leaves a hub with a broker, and waits until then for messages of others.
-    settles_until: Option<Instant>,
+    /// It leaves a hub with a broker.
+    settling: Option<Box<Settling>>,
     /// It has joined, and looks once whether a backend has dismissed it meanwhile.
     looks_at: Option<Instant>,
     /// Whether it may send messages to its room.
@@ -177,8 +173,7 @@ impl Session for Member {
     }
 
     fn on_push(&mut self, now: Now, push: &Broadcast, out: &mut Vec<u8>) -> PushOutcome {
-        let settles = self.settles() && !self.has_settled(now.instant);
-        if !matches!(self.state, State::Open { .. }) && !settles {
+        if !matches!(self.state, State::Open { .. }) && !self.settles(now.instant) {
             return PushOutcome::Missed;
         }
         if let Some(dismissal) = push.dismissal() {
@@ -210,13 +205,15 @@ impl Session for Member {
                 self.unwritten.add(push.clone());
             }
             self.pauses(now, out);
-            return self.queued(push);
+            return self.census.queued(push);
         }
         // All members share it until it can be written. What is dropped instead may free memory.
         let is_scarce = self.settings.backlog.memory.is_scarce();
         let heard = self.backlog.add(push.clone(), &self.terms.bounds);
         match heard {
-            PushOutcome::Queued if self.has_room(length, unread) => return self.queued(push),
+            PushOutcome::Queued if self.has_room(length, unread) => {
+                return self.census.queued(push);
+            }
             PushOutcome::Queued => self.starve(COUNTED),
             PushOutcome::Missed => return heard,
             // It is counted already.
@@ -234,10 +231,7 @@ impl Session for Member {
 
     fn on_overrun(&mut self, out: &mut Vec<u8>) {
         CloseCode::TRY_AGAIN_LATER.write("reads too slowly", out);
-        self.state = State::Closed;
-        self.pings_at = None;
-        (self.follower, self.joining) = (None, None);
-        self.unwritten.clear();
+        self.closes();
     }
 
     fn is_cut(&self) -> bool {
@@ -295,9 +289,9 @@ impl Session for Member {
         }
         if let State::Leaving { code, reconnect_ms } = self.state {
             // Its alarm waits while much output is pending.
-            self.pings_at = self.pings_at.filter(|_| !self.has_settled(context.now.instant));
-            let has_results = !self.results.is_empty() || self.settles();
-            if !self.backlog.is_empty() || has_results || self.is_behind() {
+            let (waits, now) = (!self.results.is_empty(), context.now.instant);
+            self.settling.take_if(|settling| !settling.waits(waits, now));
+            if !self.backlog.is_empty() || self.is_working() || self.is_behind() {
                 return Flow::Continue;
             }
             if let Some(after_ms) = reconnect_ms {
@@ -355,7 +349,8 @@ impl Session for Member {
     fn alarm(&self) -> Option<Instant> {
         let of_open = self.expires_at.into_iter().chain(self.looks_at);
         let of_open = of_open.min().filter(|_| matches!(self.state, State::Open { .. }));
-        self.pings_at.into_iter().chain(of_open).min()
+        let settles_at = self.settling.as_ref().map(|settling| settling.at);
+        settles_at.or(self.pings_at).into_iter().chain(of_open).min()
     }
 
     fn inside(&self) -> Option<Instant> {
@@ -366,11 +361,7 @@ impl Session for Member {
         let presence = self.presence.take()?;
         // With a broker, the connection to it notifies the members.
         let is_notified_here = self.terms.presence && self.settings.broker.is_none();
-        is_notified_here.then(|| {
-            let left = presence.others();
-            let memory = &self.settings.backlog.memory;
-            Broadcast::presence(presence.note(Change::Left), left, memory)
-        })
+        is_notified_here.then(|| presence.left(&self.settings.backlog.memory))
     }
 
     fn on_queued(&mut self, context: &mut Context<'_, Self>, ticket: u64, members: u32) -> Flow {
@@ -408,9 +399,8 @@ impl Session for Member {
 
     /// A member that leaves waits for the results of its broadcasts.
     fn is_working(&self) -> bool {
-        matches!(self.state, State::Leaving { .. }) && !self.results.is_empty()
-            || self.settles()
-            || self.awaited.is_some()
+        let waits = !self.results.is_empty() || self.settling.is_some();
+        matches!(self.state, State::Leaving { .. }) && waits || self.awaited.is_some()
     }
 }
 
@@ -438,7 +428,7 @@ impl Member {
             pings_at: None,
             expires_at: None,
             cut_at: None,
-            settles_until: None,
+            settling: None,
             looks_at: None,
             sends: false,
             messages: Bucket::default(),
@@ -592,7 +582,7 @@ impl Member {
 
     /// Starts the WebSocket of a client whose upgrade was accepted.
     fn enter(&mut self, context: &mut Context<'_, Self>, entered: Entered) {
-        let Entered { place, terms, agreed, sends, expires_s, asked, is_of_centrifuge } = entered;
+        let Entered { place, terms, agreed, sends, expires_at, asked, is_of_centrifuge } = entered;
         if is_of_centrifuge {
             self.state = State::HandedOver;
             return;
@@ -605,10 +595,7 @@ impl Member {
         self.pings_at = self.settings.ping.map(|every| context.now.instant + every);
         self.inflates = agreed.is_some_and(compress::is_shared);
         self.sends = sends;
-        self.expires_at = expires_s.and_then(|expires_s| {
-            let left = (expires_s - context.now.unix_s as f64).max(0.0);
-            context.now.instant.checked_add(Duration::try_from_secs_f64(left).ok()?)
-        });
+        self.expires_at = expires_at;
         let (decoder, echoes) = (Box::new(decoder), place.is_none());
         self.state = State::Open { decoder, echoes, next_ticket: 0 };
         let Some((room, presence)) = place else { return };
@@ -632,12 +619,10 @@ impl Member {
     /// Handles no more input. A Close frame follows once everything pending has been sent.
     fn leave(&mut self, now: Instant, code: CloseCode, reconnect_ms: Option<u16>) {
         self.state = State::Leaving { code, reconnect_ms };
+        let has_broker = self.settings.broker.is_some();
+        self.settling = has_broker.then(|| Settling::new(now));
         // The client can no longer answer a ping.
-        self.pings_at = (!self.results.is_empty()).then(|| now + RESULTS);
-        if self.settings.broker.is_some() {
-            self.pings_at = Some(now + SETTLE);
-            self.settles_until = Some(now + SETTLES);
-        }
+        self.pings_at = (!has_broker && !self.results.is_empty()).then(|| now + RESULTS);
     }
 
     /// Sends a Close frame and leaves the room. Further input is ignored.
@@ -647,15 +632,19 @@ impl Member {
         if !matches!(self.state, State::Leaving { .. }) || self.cut_at.is_some() {
             self.cut_at = Some(context.now.instant + Limits::LAST_OUTPUT);
         }
-        self.state = State::Closed;
-        self.pings_at = None;
-        (self.follower, self.joining) = (None, None);
-        self.unwritten.clear();
-        self.backlog.clear();
+        self.closes();
         if let Some(push) = self.on_close() {
             context.post(Post::Others(push));
         }
         context.post(Post::Leave);
+    }
+
+    /// A Close frame was sent: nothing follows it.
+    fn closes(&mut self) {
+        self.state = State::Closed;
+        (self.pings_at, self.settling, self.follower, self.joining) = Default::default();
+        self.unwritten.clear();
+        self.backlog.clear();
     }
 
     /// The order of a backend to disconnect it, if one was given.
@@ -671,28 +660,14 @@ impl Member {
             return PushOutcome::Missed;
         }
         order.code.write(&order.reason, out);
-        self.state = State::Closed;
-        self.pings_at = None;
+        self.closes();
         self.cut_at = Some(now.instant + Limits::LAST_OUTPUT);
-        (self.held, self.results, self.unwritten, self.follower) = Default::default();
-        self.joining = None;
-        self.backlog.clear();
+        (self.held, self.results) = Default::default();
         // It is not listed from now on. That it leaves is announced once its connection is closed.
         if let Some(presence) = &mut self.presence {
             presence.leave();
         }
         PushOutcome::Close
-    }
-
-    /// Counts a push that was queued.
-    fn queued(&self, push: &Broadcast) -> PushOutcome {
-        if push.is_of_backend() {
-            self.census.deliveries.add(1);
-        }
-        if let Some(sample) = push.sample() {
-            sample.is_received();
-        }
-        PushOutcome::Queued
     }
 
     /// Handles one frame of an open WebSocket.

@@ -116,24 +116,17 @@ impl Member {
     }
 
     /// Whether it leaves, and waits for what was sent to the broker before.
-    pub(super) fn settles(&self) -> bool {
-        self.settles_until.is_some()
-            && self.pings_at.is_some()
-            && matches!(self.state, State::Leaving { .. })
+    pub(super) fn settles(&self, now: Instant) -> bool {
+        let is_leaving = matches!(self.state, State::Leaving { .. });
+        let settling = self.settling.as_ref().filter(|_| is_leaving);
+        settling.is_some_and(|settling| settling.waits(!self.results.is_empty(), now))
     }
 
-    /// Whether the time is over in which it waits for messages of others, and it has all of its results.
-    pub(super) fn has_settled(&self, now: Instant) -> bool {
-        self.settles_until.is_some_and(|until| until <= now) && self.results.is_empty()
-    }
-
-    /// It leaves: waits until it has its own results, which the connection to the broker promises; and for a while for
-    /// the messages of others.
+    /// It leaves, and looks whether something is still on its way.
     pub(super) fn settles_again(&mut self, now: Instant) {
-        let health = self.settings.broker.as_ref().map(|broker| &broker.health);
-        let until = self.settles_until.unwrap_or(now);
-        let has_results = !self.results.is_empty();
-        self.pings_at = health.and_then(|health| health.settles_again(has_results, until, now));
+        let Some(broker) = &self.settings.broker else { return };
+        let waits = !self.results.is_empty();
+        self.settling.take_if(|settling| !settling.looks_again(&broker.health, waits, now));
     }
 
     /// Notes that no request follows the one that waits for the broker. Returns false if none waits.

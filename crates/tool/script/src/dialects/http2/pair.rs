@@ -65,7 +65,7 @@ impl<R: Response> Pair<R> {
 
     /// Gives each stream a receive window of so many bytes, on a connection that has sent nothing.
     pub fn set_stream_window(&mut self, bytes: u32) {
-        let config = Config { stream_window: bytes, ..Config::default() };
+        let config = Config { stream_window: bytes, ..Config::CLIENT };
         self.talk.client = Client::new(config).unwrap();
     }
 

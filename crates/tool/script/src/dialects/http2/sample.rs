@@ -64,7 +64,7 @@ pub(super) fn reply(data: &[u8]) -> Option<ReplySeen> {
 
 /// Like [`reply`], with the content.
 pub(super) fn reply_with_content(data: &[u8]) -> Option<ReplySeen> {
-    let mut client = Client::new(Config::default()).ok()?;
+    let mut client = Client::new(Config::CLIENT).ok()?;
     let mut owed = Vec::new();
     client.open(&mut owed);
     client.start(Request { place: 0, is_head: false, content: 0 }).ok()?;

@@ -81,7 +81,7 @@ struct Sending {
 impl<R: Response> ConnectionState<R> {
     /// For a new connection with at most this many requests in flight.
     pub(super) fn new(most: u32, salts: Salts) -> Self {
-        let config = Config { max_streams: most.clamp(1, 1 << 16), ..Config::default() };
+        let config = Config { max_streams: most.clamp(1, 1 << 16), ..Config::CLIENT };
         ConnectionState {
             client: Client::new(config).expect("all settings are in their range"),
             places: Places::new(most),
