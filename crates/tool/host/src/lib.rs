@@ -48,7 +48,7 @@ pub use machine::{
     machine_clock::MachineClock,
     machine_meter::MachineMeter,
     on_path::{find_on_path, is_executable, search_path},
-    port::{free_port, is_taken},
+    port::{UntilDeadline, free_port, is_taken, time_left},
     priority::{priority, raise_priority, raise_session},
     settings::Settings,
     setup::read_setup,
