@@ -50,7 +50,7 @@ pub use numbers::{grouped, memory, time};
 pub use screen::{
     chart,
     terminal::{terminal, terminal_with},
-    text::wrap,
+    text::folded,
 };
 pub use tables::{
     columns::NAMES as COLUMNS,

@@ -4,12 +4,9 @@
 
 use crate::{
     contender::roles::Roles,
+    machine::cpus::allowed_cpus_of,
     process::tree::{Process, named, threads},
     usage::tree::ObservedProcesses,
-};
-use rustix::{
-    process::Pid,
-    thread::{CpuSet, sched_getaffinity},
 };
 use std::{fmt, fs};
 
@@ -63,9 +60,7 @@ impl Confined {
 
 /// Returns the CPUs that a thread may run on, if some are not `given`; `None` if it is gone.
 fn beyond(thread: u32, given: &[u32]) -> Option<Vec<u32>> {
-    let allowed = sched_getaffinity(Some(Pid::from_raw(thread.try_into().ok()?)?)).ok()?;
-    let cpus = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).map(|cpu| cpu as u32);
-    let cpus: Vec<u32> = cpus.collect();
+    let cpus = allowed_cpus_of(thread)?;
     cpus.iter().any(|cpu| !given.contains(cpu)).then_some(cpus)
 }
 
