@@ -23,21 +23,9 @@ pub fn gate_json(gate: &Gate) -> String {
 /// A view with only a gate.
 fn alone(gate: &Gate) -> View {
     View {
-        answers: Vec::new(),
-        overall: None,
-        hints: Vec::new(),
-        overview: None,
         heading: vec![visible(&format!("{} against {}", gate.new, gate.old))],
         gate: Some(table(gate)),
-        tables: Vec::new(),
-        roles: Vec::new(),
-        warm_ups: Vec::new(),
-        contenders: None,
-        operations: Vec::new(),
-        latency_ratios: Vec::new(),
-        scaling: Vec::new(),
-        sweeps: Vec::new(),
-        skipped: Vec::new(),
         doubts: gate.doubts.iter().map(|doubt| visible(doubt)).collect(),
+        ..View::default()
     }
 }

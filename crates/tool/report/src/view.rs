@@ -32,7 +32,7 @@ use regatta_record::{
 use serde::Serialize;
 
 /// A race, ready for layout.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct View {
     /// What the race found, for each load.
     pub answers: Vec<Answer>,
