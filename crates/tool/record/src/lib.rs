@@ -99,6 +99,7 @@ pub use rounds::{
 };
 pub use text::{
     alike::{alike, are_similar},
+    joined::joined,
     needed::more_in_words,
     visible::visible,
     words::sentences,

@@ -1,6 +1,12 @@
 //! The comparison of two results (`regatta diff`): a gate that is not part of a race.
 
-use crate::{formats::markdown, screen::terminal, table::visible, tables::gate::table, view::View};
+use crate::{
+    formats::{json::pretty, markdown},
+    screen::terminal,
+    table::visible,
+    tables::gate::table,
+    view::View,
+};
 use regatta_record::Gate;
 
 /// `regatta diff` for a terminal `width` columns wide.
@@ -15,9 +21,7 @@ pub fn gate_markdown(gate: &Gate) -> String {
 
 /// `regatta diff` as JSON: the record itself.
 pub fn gate_json(gate: &Gate) -> String {
-    let mut text = serde_json::to_string_pretty(gate).expect("a gate is plain data");
-    text.push('\n');
-    text
+    pretty(gate)
 }
 
 /// A view with only a gate.

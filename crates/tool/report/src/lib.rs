@@ -41,7 +41,7 @@ pub use formats::{
     csv::csv,
     gha_benchmark::gha_benchmark,
     hdr_log::hdr_log,
-    json::{capacity_json, json},
+    json::{capacity_json, json, pretty},
     markdown::markdown,
     prometheus::prometheus,
 };

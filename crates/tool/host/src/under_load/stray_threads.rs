@@ -8,6 +8,7 @@ use crate::{
     process::tree::{Process, named, threads},
     usage::tree::ObservedProcesses,
 };
+use regatta_record::joined;
 use std::{fmt, fs};
 
 /// The processes of a contender, and the CPUs that they were put on.
@@ -28,9 +29,8 @@ pub struct StrayThread {
 impl fmt::Display for StrayThread {
     /// Writes e.g. `process 17 (server) may run on CPUs 0, 1 and was put on 0`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let list = |cpus: &[u32]| cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
         let StrayThread { process: Process { pid, name }, allowed, given } = self;
-        let (allowed, given) = (list(allowed), list(given));
+        let (allowed, given) = (joined(allowed, ", "), joined(given, ", "));
         write!(f, "process {pid} ({name}) may run on CPUs {allowed} and was put on {given}")
     }
 }
