@@ -1,6 +1,7 @@
 //! Reads the pages of a running service for those who operate it: `/metrics`, `/ready`.
 
 use anyhow::{Context, bail, ensure};
+use regatta_host::UntilDeadline;
 use std::{
     io::{self, Read, Write},
     net::{TcpStream, ToSocketAddrs},
@@ -10,16 +11,15 @@ use std::{
 /// Maximum time to connect to an address, and then until the page is complete.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Maximum size of a page, in bytes.
-const LONGEST: usize = 64 << 20;
+/// Maximum size of a page with its head, in bytes.
+const LONGEST: u64 = 64 << 20;
 
 /// Returns the status and the text of a page.
 ///
 /// # Errors
 /// The address is wrong, nobody answers over HTTP within 5 s, or the reply is incomplete.
 pub fn fetch(address: &str, path: &str) -> anyhow::Result<(u16, String)> {
-    let mut stream = connect(address)?;
-    let reply = ask(&mut stream, address, path)
+    let reply = ask(&connect(address)?, address, path)
         .with_context(|| format!("no reply from http://{address}{path}"))?;
     let (head, body) = reply.split_once("\r\n\r\n").unwrap_or((&reply, ""));
     let first = head.lines().next().unwrap_or_default();
@@ -55,24 +55,11 @@ fn connect(address: &str) -> anyhow::Result<TcpStream> {
 }
 
 /// Sends the request, and returns the reply.
-fn ask(stream: &mut TcpStream, address: &str, path: &str) -> io::Result<String> {
-    let deadline = Instant::now() + TIMEOUT;
-    stream.set_write_timeout(Some(TIMEOUT))?;
+fn ask(stream: &TcpStream, address: &str, path: &str) -> io::Result<String> {
+    let mut stream = UntilDeadline { stream, deadline: Instant::now() + TIMEOUT };
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes())?;
-    let (mut reply, mut buffer) = (Vec::new(), vec![0; 64 * 1024]);
-    while reply.len() < LONGEST {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        stream.set_read_timeout(Some(left))?;
-        match stream.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(count) => reply.extend_from_slice(&buffer[..count]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
+    let mut reply = Vec::new();
+    stream.take(LONGEST).read_to_end(&mut reply)?;
     Ok(String::from_utf8_lossy(&reply).into_owned())
 }

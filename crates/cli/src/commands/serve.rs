@@ -104,18 +104,13 @@ pub fn run(args: ServeArgs) -> anyhow::Result<Outcome> {
     let stop = Stop::new()?;
     stop.on_signals(Duration::ZERO)?;
     let host = Host {
-        listen: args.listen,
         cores: args.cores.map_or_else(available_parallelism, Ok)?,
         limits: Limits { idle: args.idle_timeout, request: args.request_timeout },
         connections: args.max_connections.map_or(usize::MAX, NonZeroUsize::get),
-        admission: None,
-        unix: None,
-        inherited: None,
         offload: args.offload,
-        drain: Duration::ZERO,
         grace: args.grace,
         on_ready: output::print_address,
-        stop,
+        ..Host::new(args.listen, stop)
     };
     if args.file.is_some() && args.service != Service::Hash {
         bail!("--file applies only to `serve hash`; remove it");

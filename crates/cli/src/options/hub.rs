@@ -7,7 +7,7 @@ use crate::{
         metrics::metrics_host,
         renewed::Renewed,
         rooms::RoomTables,
-        values::{duration, history_time, one_of, policy, policy_name},
+        values::{duration, history_time, policy, policy_name},
         word::{read, word},
     },
     output,
@@ -49,8 +49,7 @@ pub struct HubArgs {
     #[arg(long, value_name = "PATH", requires = "jwt_algorithm")]
     jwt_key: Option<PathBuf>,
     /// Signature algorithm of the JSON Web Tokens: HS256, RS256 or EdDSA
-    #[arg(long, value_name = "NAME", requires = "jwt_key",
-          value_parser = |text: &str| one_of(text, &Signed::ALL, Signed::name))]
+    #[arg(long, value_name = "NAME", requires = "jwt_key", hide_possible_values = true)]
     jwt_algorithm: Option<Signed>,
     /// Like --jwt-key, with the public keys in this JSON Web Key Set: RS256, ES256 or EdDSA
     #[arg(long, value_name = "PATH", conflicts_with_all = ["jwt_key", "token_file"])]
@@ -196,23 +195,14 @@ const MEMORY_PER_CORE: usize = 256;
 const SHORTEST_API_KEY: usize = 16;
 
 /// Signature algorithm of a JSON Web Token.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, clap::ValueEnum)]
 enum Signed {
+    #[value(name = "HS256")]
     Hs256,
+    #[value(name = "RS256")]
     Rs256,
+    #[value(name = "EdDSA")]
     EdDsa,
-}
-
-impl Signed {
-    const ALL: [Signed; 3] = [Signed::Hs256, Signed::Rs256, Signed::EdDsa];
-
-    fn name(self) -> &'static str {
-        match self {
-            Signed::Hs256 => "HS256",
-            Signed::Rs256 => "RS256",
-            Signed::EdDsa => "EdDSA",
-        }
-    }
 }
 
 /// Serves a hub. Returns false if another service was requested. `args` is `None` if no option of the
@@ -430,8 +420,7 @@ fn token_keys(path: &Path, signed: Option<Signed>) -> anyhow::Result<Jwt> {
     let Some(signed) = signed else {
         return Jwt::key_set(&key).with_context(|| format!("cannot use {}", path.display()));
     };
-    let wrong =
-        || format!("{} contains no public key in PEM for {}", path.display(), signed.name());
+    let wrong = |name| format!("{} contains no public key in PEM for {name}", path.display());
     Ok(match signed {
         Signed::Hs256 if secret(&key).len() < 32 => {
             bail!(
@@ -440,8 +429,8 @@ fn token_keys(path: &Path, signed: Option<Signed>) -> anyhow::Result<Jwt> {
             )
         }
         Signed::Hs256 => Jwt::hs256(secret(&key)),
-        Signed::Rs256 => Jwt::rs256(&key).with_context(wrong)?,
-        Signed::EdDsa => Jwt::eddsa(&key).with_context(wrong)?,
+        Signed::Rs256 => Jwt::rs256(&key).with_context(|| wrong("RS256"))?,
+        Signed::EdDsa => Jwt::eddsa(&key).with_context(|| wrong("EdDSA"))?,
     })
 }
 

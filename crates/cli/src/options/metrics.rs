@@ -2,7 +2,7 @@
 
 use crate::output;
 use regatta_serve::{Host, Stop};
-use std::{io, net::SocketAddr, num::NonZeroUsize, time::Duration};
+use std::{io, net::SocketAddr, time::Duration};
 
 /// Limits of the pages, so that idle connections do not block its readers: a place is free before a scrape of
 /// Prometheus times out (after 10 s).
@@ -18,17 +18,10 @@ pub fn metrics_host(listen: SocketAddr, host: &Host) -> io::Result<Host> {
     limits.idle = limits.idle.min(IDLE);
     limits.request = limits.request.min(IDLE);
     Ok(Host {
-        listen,
-        cores: NonZeroUsize::MIN,
         limits,
         connections: CONNECTIONS,
-        admission: None,
-        unix: None,
-        inherited: None,
-        offload: None,
-        drain: Duration::ZERO,
         grace: host.grace.min(GRACE),
         on_ready: |addr| output::message(&format!("metrics at http://{addr}/metrics")),
-        stop: Stop::new()?,
+        ..Host::new(listen, Stop::new()?)
     })
 }

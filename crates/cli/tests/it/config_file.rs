@@ -88,7 +88,7 @@ fn what_is_wrong_ends_with_status_2_and_is_named() {
         (
             "shard",
             "nodes = [\"a:1\"]\nmap = \"ketema\"",
-            "regatta.toml, line 2: invalid value 'ketema' for map: ",
+            "regatta.toml, line 2: invalid value 'ketema' for map [possible values: slots, ",
         ),
         (
             "shard",

@@ -43,20 +43,25 @@ pub use group::{
     cgroup_limit::{cpu_limit, memory_limit, process_limit},
 };
 pub use machine::{
-    cpus::allowed_cpus,
+    cpus::{allowed_cpus, allowed_cpus_of},
     idle::IdleCheck,
     machine_clock::MachineClock,
     machine_meter::MachineMeter,
     on_path::{find_on_path, is_executable, search_path},
-    port::{free_port, is_taken},
+    port::{UntilDeadline, free_port, is_taken, time_left},
     priority::{priority, raise_priority, raise_session},
     settings::Settings,
-    setup::read_setup,
+    setup::{meminfo_bytes, read_setup},
     spoken::look as what_is_spoken,
+    steal::Steal,
     topology::{DEVICES, cores},
 };
 pub use network::link::LinkMeter;
-pub use process::{listed::Listed, status::Status, tree::Process};
+pub use process::{
+    listed::Listed,
+    status::Status,
+    tree::{Process, cpu_ticks},
+};
 pub use under_load::{
     aside::Aside,
     freezer::{Freezer, meters},

@@ -1,6 +1,6 @@
 //! The machine, the settings and the contenders, as tables.
 
-use regatta_record::{Entry, ServerMachine, Setup, Summary};
+use regatta_record::{Entry, ServerMachine, Setup, Summary, joined};
 use regatta_report::{numbers, protocol_in_words, table::visible};
 use serde::Serialize;
 
@@ -62,8 +62,7 @@ pub fn contender(e: &Entry, setup: &Setup) -> Contender {
 /// The machine in one line.
 pub fn machine(summary: &Summary) -> String {
     let asked = &summary.asked;
-    let cpus = |cpus: &[u32]| cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
-    let (server, load) = (cpus(&asked.cpus.server), cpus(&asked.cpus.load));
+    let (server, load) = (joined(&asked.cpus.server, ","), joined(&asked.cpus.load, ","));
     match &asked.server {
         None => {
             format!("{}; server on CPU {server}, load on CPU {load}", hardware(&asked.setup))
@@ -88,11 +87,10 @@ pub fn hardware(setup: &Setup) -> String {
 /// Names and values of the settings and of the machine.
 pub fn settings(summary: &Summary) -> Vec<(&'static str, String)> {
     let asked = &summary.asked;
-    let cpus = |cpus: &[u32]| cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
     let over = protocol_in_words(asked.over.as_deref()).map(str::to_owned);
     let rows = [
-        ("CPUs of the server", cpus(&asked.cpus.server)),
-        ("CPUs of the load", cpus(&asked.cpus.load)),
+        ("CPUs of the server", joined(&asked.cpus.server, ", ")),
+        ("CPUs of the load", joined(&asked.cpus.load, ", ")),
         ("rounds", asked.rounds.to_string()),
         ("window", format!("{} s, after at most {} s of warm-up", asked.window_s, asked.warm_up_s)),
         ("observed before", format!("at most {} s, until the cost is steady", asked.settle_s)),

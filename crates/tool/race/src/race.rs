@@ -86,13 +86,13 @@ fn run_by(
             break;
         }
         let stored_before = store.rounds().len();
-        let (passes, widest) = (due.passes, due.widest);
         let (in_duels, in_rounds): (Vec<LoadShape>, Vec<LoadShape>) =
             due.loads.iter().partition(|load| duels.has(load));
         let starts = duels.starts_of_pass(&in_duels) + in_rounds.len() * entrants.len();
-        let passes_left = passes.saturating_sub(pass) as usize;
+        let passes_left = due.passes.saturating_sub(pass) as usize;
         duels.starts.all = duels.starts.done + passes_left * starts;
-        events.emit(Happened::PassStarted(PassStart { pass, loads: due.loads, passes, widest }));
+        let start = PassStart { passes: due.passes, widest: due.widest };
+        events.emit(Happened::PassStarted(start));
         files.look()?;
         context.look_at_server()?;
         if !duels.run_pass(pass, &in_duels, store, events)? {

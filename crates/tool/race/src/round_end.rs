@@ -34,19 +34,17 @@ pub(crate) fn stored(
     store: &mut Store,
     events: &mut Events<'_>,
 ) -> Result<(), StoreError> {
-    let line = store.rounds().len() as u32 + 1;
     let round = store.append(round)?;
-    events.emit(round_end(round, Some(pass), Some(line)));
+    events.emit(round_end(round, Some(pass)));
     Ok(())
 }
 
 /// Returns the event for the end of a round.
-pub(crate) fn round_end(round: &Round, pass: Option<u32>, line: Option<u32>) -> Happened {
+pub(crate) fn round_end(round: &Round, pass: Option<u32>) -> Happened {
     Happened::RoundEnded(Box::new(RoundEnd {
         pass,
         contender: round.contender.clone(),
         load: round.load,
-        line,
         outcome: round.outcome.clone(),
         requests: round.requests,
         window_ns: round.window_ns,

@@ -21,8 +21,8 @@
 //! leaves its sequence without an end.
 
 use crate::{
-    Asked, Capacity, CapacityLoad, CapacityPhase, CapacityStep, Estimate, FORMAT, Kind, Limit,
-    LoadShape, Outcome, Relation, Settling, Summary,
+    Asked, Capacity, CapacityLoad, CapacityPhase, CapacityStep, Estimate, FORMAT, Kind, LoadShape,
+    Outcome, Relation, Settling, Summary,
 };
 use serde::{Deserialize, Serialize};
 
@@ -113,7 +113,10 @@ pub enum Happened {
     /// The progress of the load, a few times a second from its first connection until the measured
     /// window opens. No event is emitted inside the window, because that would affect the
     /// measurement.
-    LoadSampled(LoadSample),
+    LoadSampled {
+        /// Connections that are open.
+        open: u64,
+    },
     /// A round is over. In a pass it is stored in `rounds.jsonl`.
     RoundEnded(Box<RoundEnd>),
     /// A pass is over, and all rounds so far were judged.
@@ -141,7 +144,10 @@ pub enum Happened {
         stored: u32,
     },
     /// A search for a capacity starts.
-    CapacityStarted(CapacityHeader),
+    CapacityStarted {
+        /// How the server is loaded.
+        load: CapacityLoad,
+    },
     /// A level is tried.
     LevelStarted {
         /// Number of levels tried before.
@@ -176,8 +182,6 @@ pub struct RaceHeader {
     pub unix_ms: u64,
     /// The plan, and the machine.
     pub asked: Asked,
-    /// Number of rounds stored before.
-    pub stored: u32,
     /// The stream starts here although the race did not: an earlier regatta, which stored no
     /// events, started the race.
     pub events_missing: bool,
@@ -186,13 +190,9 @@ pub struct RaceHeader {
     pub notes: Vec<String>,
 }
 
-/// A pass over the loads.
+/// A pass over the loads that are due.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PassStart {
-    /// The pass, from 0.
-    pub pass: u32,
-    /// The loads due in it.
-    pub loads: Vec<LoadShape>,
     /// Number of passes of the race; with a requested precision, a forecast.
     pub passes: u32,
     /// Half-width of the widest interval of these loads so far, as a fraction. `None` without a
@@ -264,21 +264,7 @@ pub enum Phase {
     Stopping,
 }
 
-/// The progress of a load before its window.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LoadSample {
-    /// Connections that are open.
-    pub open: u64,
-    /// Correct replies so far.
-    pub replies: u64,
-    /// Errors of all kinds so far.
-    pub errors: u64,
-    /// Correct replies per second since the last event of this kind in this round; `None`: the
-    /// first.
-    pub rate_per_s: Option<f64>,
-}
-
-/// The end of a round. The record of a stored round, with its histogram, is in `rounds.jsonl`.
+/// The end of a round. The record of a stored round, with its histogram, is in `rounds.jsonl`, in the same order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoundEnd {
     /// The pass, from 0; `None`: a round of the pilot pass, or the observation of a warm-up. An
@@ -288,8 +274,6 @@ pub struct RoundEnd {
     pub contender: String,
     /// The load.
     pub load: LoadShape,
-    /// Line number of its record in `rounds.jsonl`, from 1; `None`: not stored.
-    pub line: Option<u32>,
     /// The outcome.
     pub outcome: Outcome,
     /// Correct replies inside the window.
@@ -344,26 +328,6 @@ pub enum Form {
     Markdown,
 }
 
-/// The header of a capacity search.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CapacityHeader {
-    /// Milliseconds since the Unix epoch when this happened.
-    pub unix_ms: u64,
-    /// The server: its URL, or the contender's name.
-    pub server: String,
-    /// Name of the workload.
-    pub workload: String,
-    /// Name of the protocol that the workload is sent over. Absent: its usual one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub over: Option<String>,
-    /// How the server is loaded.
-    pub load: CapacityLoad,
-    /// The permitted latency.
-    pub limit: Limit,
-    /// The highest level to try.
-    pub max: u32,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -385,43 +349,39 @@ mod tests {
             json(Happened::RaceFinished),
             r#"{"format":2,"ns":1500,"event":"race-finished"}"#
         );
-        let progress =
-            LoadSample { open: 64, replies: u64::MAX, errors: 0, rate_per_s: Some(1.0 / 3.0) };
         assert_eq!(
-            json(Happened::LoadSampled(progress)),
-            r#"{"format":2,"ns":1500,"event":"load-sampled","open":64,"replies":18446744073709551615,"errors":0,"rate_per_s":0.3333333333333333}"#
+            json(Happened::LoadSampled { open: u64::MAX }),
+            r#"{"format":2,"ns":1500,"event":"load-sampled","open":18446744073709551615}"#
+        );
+        let pass = PassStart { passes: 9, widest: Some(1.0 / 3.0) };
+        assert_eq!(
+            json(Happened::PassStarted(pass)),
+            r#"{"format":2,"ns":1500,"event":"pass-started","passes":9,"widest":0.3333333333333333}"#
         );
     }
 
     #[test]
     fn figures_survive_to_the_last_bit() {
         // Without serde_json's `float_roundtrip` this is read as …938e-163.
-        let widest = Some(4.076_589_335_154_937_4e-163);
-        let pass = PassStart { pass: 3, loads: vec![LoadShape::closed(64, 1)], passes: 9, widest };
-        json(Happened::PassStarted(pass));
-        for bits in (0..10_000_u64).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)) {
-            let rate = f64::from_bits(bits);
-            if rate.is_finite() {
-                let progress =
-                    LoadSample { open: 0, replies: 0, errors: 0, rate_per_s: Some(rate) };
-                json(Happened::LoadSampled(progress));
-            }
+        let known = 4.076_589_335_154_937_4e-163;
+        let all = (0..10_000_u64).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        for widest in all.map(f64::from_bits).chain([known]).filter(|widest| widest.is_finite()) {
+            json(Happened::PassStarted(PassStart { passes: 9, widest: Some(widest) }));
         }
     }
 
     #[test]
-    fn a_round_end_names_its_outcome_and_record() {
+    fn a_round_end_names_its_outcome() {
         let end = RoundEnd {
             pass: Some(0),
             contender: "mine".into(),
             load: LoadShape::closed(8, 1),
-            line: Some(2),
             outcome: Outcome::Failed { because: "mine exited".into() },
             requests: 10,
             window_ns: 5,
             server_cpu_ns: None,
         };
         let text = json(Happened::RoundEnded(Box::new(end)));
-        assert!(text.contains(r#""line":2,"outcome":{"kind":"failed","because":"mine exited"}"#));
+        assert!(text.contains(r#""outcome":{"kind":"failed","because":"mine exited"}"#));
     }
 }

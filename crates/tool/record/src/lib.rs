@@ -48,8 +48,8 @@ pub use counting::{
     second::SecondCounted,
 };
 pub use event::{
-    CapacityHeader, Event, Form, Happened, Judged, JudgedCell, LoadSample, NextStart, PassStart,
-    Phase, RaceHeader, RoundEnd, RoundStart, Window,
+    Event, Form, Happened, Judged, JudgedCell, NextStart, PassStart, Phase, RaceHeader, RoundEnd,
+    RoundStart, Window,
 };
 pub use judged::{
     capacity::{Capacity, CapacityInterval, CapacityLoad, CapacityPhase, CapacityStep, Limit},
@@ -99,6 +99,7 @@ pub use rounds::{
 };
 pub use text::{
     alike::{alike, are_similar},
+    joined::joined,
     needed::more_in_words,
     visible::visible,
     words::sentences,

@@ -1,6 +1,12 @@
 //! The comparison of two results (`regatta diff`): a gate that is not part of a race.
 
-use crate::{formats::markdown, screen::terminal, table::visible, tables::gate::table, view::View};
+use crate::{
+    formats::{json::pretty, markdown},
+    screen::terminal,
+    table::visible,
+    tables::gate::table,
+    view::View,
+};
 use regatta_record::Gate;
 
 /// `regatta diff` for a terminal `width` columns wide.
@@ -15,29 +21,15 @@ pub fn gate_markdown(gate: &Gate) -> String {
 
 /// `regatta diff` as JSON: the record itself.
 pub fn gate_json(gate: &Gate) -> String {
-    let mut text = serde_json::to_string_pretty(gate).expect("a gate is plain data");
-    text.push('\n');
-    text
+    pretty(gate)
 }
 
 /// A view with only a gate.
 fn alone(gate: &Gate) -> View {
     View {
-        answers: Vec::new(),
-        overall: None,
-        hints: Vec::new(),
-        overview: None,
         heading: vec![visible(&format!("{} against {}", gate.new, gate.old))],
         gate: Some(table(gate)),
-        tables: Vec::new(),
-        roles: Vec::new(),
-        warm_ups: Vec::new(),
-        contenders: None,
-        operations: Vec::new(),
-        latency_ratios: Vec::new(),
-        scaling: Vec::new(),
-        sweeps: Vec::new(),
-        skipped: Vec::new(),
         doubts: gate.doubts.iter().map(|doubt| visible(doubt)).collect(),
+        ..View::default()
     }
 }

@@ -3,7 +3,7 @@
 use crate::{
     formats::json::pretty, screen::text::wrap, table::visible, texts::heads::requests_in_words,
 };
-use regatta_record::{Asked, LoadShape, RacePlan};
+use regatta_record::{Asked, LoadShape, RacePlan, joined};
 
 /// The plan as JSON: the record itself.
 pub fn plan_json(plan: &RacePlan) -> String {
@@ -24,7 +24,7 @@ pub fn plan_text(plan: &RacePlan, width: usize) -> String {
             asked.seed
         ),
         String::new(),
-        format!("contenders, on CPU {}{}", list(&asked.cpus.server), there(asked)),
+        format!("contenders, on CPU {}{}", joined(&asked.cpus.server, ","), there(asked)),
     ];
     let here = if asked.server.is_some() { " of this machine" } else { "" };
     let twin = asked.twin();
@@ -45,7 +45,10 @@ pub fn plan_text(plan: &RacePlan, width: usize) -> String {
             lines.push(format!("  {} is skipped: {why}", entry.name));
         }
     }
-    lines.extend([String::new(), format!("loads, from CPU {}{here}", list(&asked.cpus.load))]);
+    lines.extend([
+        String::new(),
+        format!("loads, from CPU {}{here}", joined(&asked.cpus.load, ",")),
+    ]);
     for load in &asked.loads {
         lines.push(format!("  {load}{}", cpus(plan, load)));
     }
@@ -147,13 +150,9 @@ fn cpus(plan: &RacePlan, load: &LoadShape) -> String {
     let shared = if cpus.are_shared(load) { ", shared" } else { "" };
     format!(
         ": server on CPU {}, load on CPU {}{shared}",
-        list(&cpus.of_server(load)),
-        list(&cpus.of_load(load))
+        joined(&cpus.of_server(load), ","),
+        joined(&cpus.of_load(load), ",")
     )
-}
-
-fn list(cpus: &[u32]) -> String {
-    cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 
 fn range([least, most]: [u32; 2], one: &str, many: &str) -> String {

@@ -41,7 +41,7 @@ pub use formats::{
     csv::csv,
     gha_benchmark::gha_benchmark,
     hdr_log::hdr_log,
-    json::{capacity_json, json},
+    json::{capacity_json, json, pretty},
     markdown::markdown,
     prometheus::prometheus,
 };
@@ -50,7 +50,7 @@ pub use numbers::{grouped, memory, time};
 pub use screen::{
     chart,
     terminal::{terminal, terminal_with},
-    text::wrap,
+    text::folded,
 };
 pub use tables::{
     columns::NAMES as COLUMNS,

@@ -27,12 +27,12 @@ use crate::{
     },
 };
 use regatta_record::{
-    Asked, Cell, ContendedBlocks, DuelSeen, Figure, Kind, LoadShape, Setup, Summary,
+    Asked, Cell, ContendedBlocks, DuelSeen, Figure, Kind, LoadShape, Setup, Summary, joined,
 };
 use serde::Serialize;
 
 /// A race, ready for layout.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct View {
     /// What the race found, for each load.
     pub answers: Vec<Answer>,
@@ -163,8 +163,7 @@ fn race(summary: &Summary) -> String {
 /// The machine and its CPUs; of two machines, that of the contenders first.
 fn machine(summary: &Summary) -> Vec<String> {
     let asked = &summary.asked;
-    let list = |cpus: &[u32]| cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
-    let (server, load) = (list(&asked.cpus.server), list(&asked.cpus.load));
+    let (server, load) = (joined(&asked.cpus.server, ","), joined(&asked.cpus.load, ","));
     let Some(machine) = &asked.server else {
         let line =
             format!("{} · server on CPU {server}, load on CPU {load}", hardware(&asked.setup));

@@ -38,4 +38,7 @@ pub use script::{Begin, Conversations, Script, TooLarge};
 pub use slow::SlowRequest;
 pub use text::{cut, printable};
 pub use time::{Nanos, SECOND};
-pub use workload::file::{FileText, WorkloadError};
+pub use workload::{
+    disk::read_at_most,
+    file::{FileText, WorkloadError},
+};

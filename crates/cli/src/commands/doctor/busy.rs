@@ -1,6 +1,7 @@
 //! CPU use of other processes, from two readings of every process's CPU time.
 
 use super::check::{Check, Mark};
+use regatta_host::cpu_ticks;
 use std::{
     collections::HashMap,
     fs, thread,
@@ -32,40 +33,20 @@ type Processes = HashMap<u32, (String, u64)>;
 
 /// Every process except this one.
 fn processes() -> Processes {
-    let numbered = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
-    fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(numbered)
-        .filter(|pid| *pid != std::process::id())
-        .filter_map(|pid| {
-            // A process that has exited meanwhile is skipped.
-            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-            Some((pid, name_and_ticks(&stat)?))
-        })
-        .collect()
+    let mut all = cpu_ticks();
+    all.remove(&std::process::id());
+    all
 }
 
-/// Parses the name and CPU ticks. The name is in parentheses and may contain some itself; utime and
-/// stime are fields 14 and 15 (proc_pid_stat(5)).
-fn name_and_ticks(stat: &str) -> Option<(String, u64)> {
-    let (before, after) = stat.rsplit_once(')')?;
-    let (_, name) = before.split_once('(')?;
-    let mut fields = after.split_whitespace().skip(11);
-    let (user, system): (u64, u64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-    Some((name.chars().filter(|c| !c.is_control()).collect(), user + system))
-}
-
-/// Name and CPU use of each process between two readings, in hundredths of a CPU, largest first. Those
-/// that used none are left out. A process that started in between counts from its start.
+/// Name, without control characters, and CPU use of each process between two readings, in hundredths of a CPU, largest
+/// first. Those that used none are left out. A process that started in between counts from its start.
 fn users(before: &Processes, after: &Processes, per_tick: f64) -> Vec<(String, u64)> {
     let mut users: Vec<(String, u64)> = after
         .iter()
         .map(|(pid, (name, ticks))| {
             let earlier = before.get(pid).map_or(0, |(_, ticks)| *ticks);
             let used = ticks.saturating_sub(earlier) as f64 * per_tick;
-            (name.clone(), used.round() as u64)
+            (name.chars().filter(|c| !c.is_control()).collect(), used.round() as u64)
         })
         .filter(|(_, used)| *used > 0)
         .collect();
@@ -98,23 +79,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parses_a_stat_line_with_any_process_name() {
-        let stat = "7 (a) (b c) S 1 7 7 0 -1 4 0 0 0 0 30 12 0 0 20 0 1 0 5 6 7";
-        assert_eq!(name_and_ticks(stat), Some(("a) (b c".to_string(), 42)));
-        assert_eq!(name_and_ticks("7 (a) S 1"), None);
-        let stat = "7 (\x1b[31m) S 1 7 7 0 -1 4 0 0 0 0 0 0 0 0";
-        assert_eq!(name_and_ticks(stat).unwrap().0, "[31m");
-    }
-
-    #[test]
     fn counts_only_cpu_use_between_the_readings() {
         let of = |list: &[(u32, &str, u64)]| -> Processes {
             list.iter().map(|(pid, name, ticks)| (*pid, (name.to_string(), *ticks))).collect()
         };
         let before = of(&[(1, "init", 500), (2, "cc", 10), (3, "gone", 9)]);
-        let after = of(&[(1, "init", 500), (2, "cc", 40), (4, "new", 6)]);
+        let after = of(&[(1, "init", 500), (2, "cc", 40), (4, "\x1b[31mnew", 6)]);
         let used = users(&before, &after, 3.3);
-        assert_eq!(used, [("cc".to_string(), 99), ("new".to_string(), 20)]);
+        assert_eq!(used, [("cc".to_string(), 99), ("[31mnew".to_string(), 20)]);
     }
 
     #[test]

@@ -1,14 +1,13 @@
 //! Checks of the CPUs, and of settings that make their speed uneven.
 
 use super::check::{Check, Mark};
-use regatta_host::cpu_limit;
-use regatta_record::{Core, CpuSets, Setup};
-use rustix::thread::{CpuSet, sched_getaffinity};
+use regatta_host::{allowed_cpus, cpu_limit};
+use regatta_record::{Core, CpuSets, Setup, joined};
 
 /// Reads and judges.
 pub fn checks(setup: &Setup) -> Vec<Check> {
-    // If the kernel has more CPUs than the set can hold, assume that all are allowed.
-    let allowed = sched_getaffinity(None).map_or(setup.cpus, |set: CpuSet| set.count());
+    // If the kernel has more CPUs than a set can hold, assume that all are allowed.
+    let allowed = allowed_cpus().map_or(setup.cpus, |cpus| cpus.len() as u32);
     vec![
         cpus(allowed, setup.cpus),
         cores(&setup.cores),
@@ -50,21 +49,20 @@ fn cpus(allowed: u32, online: u32) -> Check {
 
 /// The default assignment of cores, and which CPUs share a core.
 fn cores(cores: &[Core]) -> Check {
-    let list = |cpus: &[u32]| cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
     let sets = CpuSets::divide(cores, None, None);
     let threads: Vec<String> = cores
         .iter()
         .filter(|core| core.cpus.len() > 1)
-        .map(|core| core.cpus.iter().map(u32::to_string).collect::<Vec<_>>().join("+"))
+        .map(|core| joined(&core.cpus, "+"))
         .collect();
     let mut found = format!(
         "{}: server on CPU {}, load on CPU {}",
         cores.len(),
-        list(&sets.server),
-        list(&sets.load)
+        joined(&sets.server, ","),
+        joined(&sets.load, ",")
     );
     if !sets.spare.is_empty() {
-        found += &format!(", spare {}", list(&sets.spare));
+        found += &format!(", spare {}", joined(&sets.spare, ","));
     }
     if !threads.is_empty() {
         found += &format!("; threads of one core: {}", threads.join(" "));

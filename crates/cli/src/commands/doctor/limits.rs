@@ -4,7 +4,7 @@ use super::{
     check::{Check, Mark},
     connections::{BURST, FEWEST_CONNECTIONS, MOST_CONNECTIONS},
 };
-use regatta_host::{memory_limit, process_limit};
+use regatta_host::{meminfo_bytes, memory_limit, process_limit};
 use regatta_report::{grouped, memory as in_units};
 use rustix::process::{Resource, geteuid, getrlimit};
 use std::fs;
@@ -23,13 +23,13 @@ const LITTLE_SWAP: u64 = 16 << 20;
 pub fn checks() -> Vec<Check> {
     let files = getrlimit(Resource::Nofile);
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let swapped = kibibytes(&meminfo, "SwapTotal")
-        .zip(kibibytes(&meminfo, "SwapFree"))
+    let swapped = meminfo_bytes(&meminfo, "SwapTotal")
+        .zip(meminfo_bytes(&meminfo, "SwapFree"))
         .map(|(total, free)| total.saturating_sub(free));
     vec![
         open_files(files.current, files.maximum),
         processes(&process_limits()),
-        memory(kibibytes(&meminfo, "MemAvailable"), memory_limit()),
+        memory(meminfo_bytes(&meminfo, "MemAvailable"), memory_limit()),
         swap(swapped),
     ]
 }
@@ -159,12 +159,6 @@ fn swap(used: Option<u64>) -> Check {
     )
 }
 
-/// A value of /proc/meminfo, in bytes.
-fn kibibytes(meminfo: &str, name: &str) -> Option<u64> {
-    let value = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-    Some(value.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::check::assert_says;
@@ -209,12 +203,5 @@ mod tests {
         assert_eq!(swap(None).mark, Mark::Ok);
         assert_eq!(swap(Some(1 << 20)).mark, Mark::Ok);
         assert_says(&swap(Some(64 << 20)), Mark::Note, &["64.0 MiB"], &["swapoff"]);
-    }
-
-    #[test]
-    fn reads_meminfo_in_bytes() {
-        let text = "MemTotal: 9 kB\nMemAvailable:     12 kB\n";
-        assert_eq!(kibibytes(text, "MemAvailable"), Some(12 * 1024));
-        assert_eq!(kibibytes(text, "SwapFree"), None);
     }
 }

@@ -16,7 +16,6 @@ mod selftest;
 mod show;
 
 use crate::{exit::Outcome, output};
-use anyhow::Context;
 use check::{Check, Mark};
 use std::path::PathBuf;
 
@@ -49,9 +48,7 @@ struct Checks<'a> {
 pub fn run(args: DoctorArgs) -> anyhow::Result<Outcome> {
     let checks = checks();
     if let Some(path) = &args.json {
-        let json = serde_json::to_string_pretty(&Checks { checks: &checks })
-            .context("cannot encode the checks")?;
-        output::write(path, &format!("{json}\n"))?;
+        output::write(path, &regatta_report::pretty(&Checks { checks: &checks }))?;
     }
     if args.json.as_deref() != Some("-".as_ref()) {
         output::print(&show::show(&checks, output::width(), output::colour()))?;

@@ -138,7 +138,7 @@ fn two_speeds(seen: &[OfCpu]) -> Option<(f64, f64)> {
 }
 
 /// The slowest CPU, how much slower it is than the fastest, and the fastest; `None` below [`APART`].
-fn slowest(seen: &[OfCpu]) -> Option<(usize, f64, usize)> {
+fn slowest(seen: &[OfCpu]) -> Option<(u32, f64, u32)> {
     let medians = || seen.iter().filter_map(|one| Some((one.cpu, median(one)?)));
     let (slow, most) = medians().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let (fast, least) = medians().min_by(|a, b| a.1.total_cmp(&b.1))?;
@@ -208,9 +208,8 @@ fn steal(seen: &[OfCpu]) -> Check {
 }
 
 fn stolen_share(seen: &[OfCpu]) -> Option<f64> {
-    let reported = seen.iter().filter_map(|one| one.stolen);
-    let (stolen, all) = reported.reduce(|sum, one| (sum.0 + one.0, sum.1 + one.1))?;
-    Some(stolen as f64 / all as f64)
+    let reported: Vec<f64> = seen.iter().filter_map(|one| one.stolen).collect();
+    (!reported.is_empty()).then(|| reported.iter().sum::<f64>() / reported.len() as f64)
 }
 
 /// Judges how late sleeping threads wake.
@@ -270,7 +269,7 @@ mod tests {
             cpu,
             pieces: (0..1_500).map(|i| exactly(1_000_000 + i % 7 * 500)).collect(),
             late_ns: vec![20_000; 450],
-            stolen: Some((0, 200)),
+            stolen: Some(0.0),
         };
         vec![of_cpu(0), of_cpu(1)]
     }
@@ -349,7 +348,7 @@ mod tests {
     #[test]
     fn attributes_stolen_time_to_the_hypervisor() {
         let mut seen = with(|i, piece| piece.wall_ns += if i % 10 == 0 { 1_000_000 } else { 0 });
-        seen.iter_mut().for_each(|one| one.stolen = Some((20, 200)));
+        seen.iter_mut().for_each(|one| one.stolen = Some(0.1));
         assert_says(&steal(&seen), Mark::Warn, &["10% of the time"], &["dedicated"]);
         assert_says(&stalls(&seen), Mark::Warn, &["9.2% of the time"], &["hypervisor", "`steal`"]);
         seen.iter_mut().for_each(|one| one.stolen = None);

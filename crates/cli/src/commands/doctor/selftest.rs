@@ -1,12 +1,12 @@
 //! The self-test: for two seconds, each CPU (at most 64) repeats a fixed piece of work and then short
 //! sleeps. `noise` judges the measurements.
 
+use regatta_host::{Steal, allowed_cpus};
 use rustix::{
-    thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_timer_slack},
+    thread::{CpuSet, sched_setaffinity, set_current_timer_slack},
     time::{ClockId, clock_gettime},
 };
 use std::{
-    fs,
     hint::black_box,
     num::NonZeroU64,
     thread,
@@ -28,14 +28,13 @@ const MOST_CPUS: usize = 64;
 #[derive(Clone, Debug, Default)]
 pub struct OfCpu {
     /// Its number.
-    pub cpu: usize,
+    pub cpu: u32,
     /// All pieces of work, in order. They have the same size on all CPUs.
     pub pieces: Vec<Piece>,
     /// How much longer than intended each sleep took, in nanoseconds.
     pub late_ns: Vec<u64>,
-    /// Clock ticks that the hypervisor gave to other guests, and all ticks of the test. `None` if the
-    /// kernel does not report them.
-    pub stolen: Option<(u64, u64)>,
+    /// The share of the test's time that the hypervisor gave to other guests; `None` if the kernel does not report it.
+    pub stolen: Option<f64>,
 }
 
 /// The duration of a piece of work.
@@ -50,30 +49,23 @@ pub struct Piece {
 /// Tests the CPUs that this process may use, at most the first 64, in parallel. A CPU to which a thread
 /// cannot be pinned is skipped.
 pub fn run() -> Vec<OfCpu> {
-    let Ok(allowed) = sched_getaffinity(None) else { return Vec::new() };
-    let cpus = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).take(MOST_CPUS);
-    let rounds = calibrate();
-    let before = fs::read_to_string("/proc/stat").unwrap_or_default();
-    let began = Instant::now();
-    let mut all: Vec<OfCpu> = thread::scope(|scope| {
+    let cpus = allowed_cpus().unwrap_or_default().into_iter().take(MOST_CPUS);
+    let (rounds, began) = (calibrate(), Instant::now());
+    thread::scope(|scope| {
         let threads: Vec<_> =
             cpus.map(|cpu| scope.spawn(move || test(cpu, rounds, began))).collect();
         threads.into_iter().filter_map(|thread| thread.join().ok()?).collect()
-    });
-    let after = fs::read_to_string("/proc/stat").unwrap_or_default();
-    for one in &mut all {
-        one.stolen = stolen(&before, &after, one.cpu);
-    }
-    all
+    })
 }
 
-fn test(cpu: usize, rounds: u64, began: Instant) -> Option<OfCpu> {
+fn test(cpu: u32, rounds: u64, began: Instant) -> Option<OfCpu> {
     let mut only = CpuSet::new();
-    only.set(cpu);
+    only.set(cpu as usize);
     sched_setaffinity(None, &only).ok()?;
     // The load does the same at a rate. If the kernel refuses, sleeps here are as late as the load's.
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     let mut of_cpu = OfCpu { cpu, ..OfCpu::default() };
+    let before = Steal::of(&[cpu]);
     // At least one piece and one sleep, even if this thread was scheduled late.
     loop {
         of_cpu.pieces.push(piece(rounds));
@@ -86,9 +78,11 @@ fn test(cpu: usize, rounds: u64, began: Instant) -> Option<OfCpu> {
         thread::sleep(SLEEP);
         of_cpu.late_ns.push(from.elapsed().saturating_sub(SLEEP).as_nanos() as u64);
         if began.elapsed() >= WORK + SLEEPS {
-            return Some(of_cpu);
+            break;
         }
     }
+    of_cpu.stolen = Steal::of(&[cpu]).zip(before).and_then(|(now, before)| now.since(&before));
+    Some(of_cpu)
 }
 
 fn piece(rounds: u64) -> Piece {
@@ -123,34 +117,9 @@ fn thread_cpu_ns() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
-/// Returns the stolen ticks and all ticks between two readings of /proc/stat. Steal is the eighth
-/// number after the CPU's name (proc_stat(5)); the later numbers, guest time, are already part of user
-/// time.
-fn stolen(before: &str, after: &str, cpu: usize) -> Option<(u64, u64)> {
-    let read = |stat: &str| -> Option<(u64, u64)> {
-        let line = stat.lines().find_map(|line| line.strip_prefix(&format!("cpu{cpu} ")))?;
-        let numbers: Vec<u64> =
-            line.split_whitespace().take(8).map_while(|number| number.parse().ok()).collect();
-        Some((*numbers.get(7)?, numbers.iter().sum()))
-    };
-    let ((stolen_before, before), (stolen_after, after)) = (read(before)?, read(after)?);
-    let all = after.saturating_sub(before);
-    (all > 0).then(|| (stolen_after.saturating_sub(stolen_before), all))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn reads_steal_from_the_eighth_number_of_a_cpu_line() {
-        let before =
-            "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 1 0 1 1 0 0 0 5 0 0\ncpu1 0 0 0 0 0 0 0 0 0 0\n";
-        let after = "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 51 0 31 11 0 0 0 15 50 0\ncpu1 0 0 0 0 0\n";
-        assert_eq!(stolen(before, after, 0), Some((10, 100)));
-        assert_eq!(stolen(before, after, 1), None, "a kernel that does not report steal");
-        assert_eq!(stolen(before, after, 7), None);
-    }
 
     #[test]
     fn every_cpu_works_and_sleeps() {

@@ -1,7 +1,7 @@
 //! Renders the checks as text for a terminal (pure).
 
 use super::check::{Check, Mark};
-use regatta_report::wrap;
+use regatta_report::folded;
 
 /// Maximum width in columns; wider prose is hard to read.
 const WIDEST: usize = 80;
@@ -19,18 +19,14 @@ pub fn show(checks: &[Check], width: usize, colour: bool) -> String {
     for check in checks {
         let mark = check.mark.name();
         let line = format!("{mark:MARK$}{:NAME$}{}", check.name, check.found);
-        let line = wrapped(&line, width, MARK + NAME);
+        let line = folded(&line, width, MARK + NAME);
         text += &if colour { line.replacen(mark, &coloured(check.mark), 1) } else { line };
         for sentence in check.effect.iter().chain(&check.remedy) {
-            text += &wrapped(&format!("{:MARK$}{sentence}", ""), width, MARK);
+            text += &folded(&format!("{:MARK$}{sentence}", ""), width, MARK);
         }
     }
-    text += &wrapped(&summary(checks), width, 0);
+    text += &folded(&summary(checks), width, 0);
     text
-}
-
-fn wrapped(text: &str, width: usize, indent: usize) -> String {
-    wrap(text, width, indent).iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
 fn coloured(mark: Mark) -> String {

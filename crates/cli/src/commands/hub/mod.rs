@@ -96,18 +96,14 @@ impl HubCommandArgs {
     /// The address and the limits.
     fn host(&self, inherited: Option<Arc<OwnedFd>>, stop: Stop) -> io::Result<Host> {
         Ok(Host {
-            listen: self.listen,
             inherited,
             cores: self.cores.map_or_else(available_parallelism, Ok)?,
             limits: Limits { idle: self.idle_timeout, request: self.request_timeout },
             connections: self.max_connections.map_or(usize::MAX, NonZeroUsize::get),
-            admission: None,
-            unix: None,
-            offload: None,
             drain: self.drain,
             grace: self.grace,
             on_ready: service_manager::ready,
-            stop,
+            ..Host::new(self.listen, stop)
         })
     }
 }

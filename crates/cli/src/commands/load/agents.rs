@@ -2,7 +2,7 @@
 
 use super::{args::LoadArgs, server::Server, stages};
 use crate::output;
-use anyhow::{Context, bail};
+use anyhow::bail;
 use indicatif::HumanCount;
 use regatta_fleet::{AgentRun, Fleet, FleetRun, Void};
 use regatta_judge::BUSY;
@@ -108,8 +108,7 @@ pub fn void(args: &LoadArgs, error: &anyhow::Error) -> anyhow::Result<()> {
     };
     let agents = agents.iter().map(agent).collect();
     let void = VoidLoad { format: FORMAT, void: error.to_string(), agents };
-    let json = serde_json::to_string_pretty(&void).context("cannot encode the result")?;
-    output::write(path, &format!("{json}\n"))
+    output::write(path, &regatta_report::pretty(&void))
 }
 
 /// The same plan with as many CPUs as the agents have together, if there are agents.

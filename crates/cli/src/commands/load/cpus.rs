@@ -1,10 +1,7 @@
 //! Checks that the load has CPUs of its own: a spinning thread starves others on its CPU.
 
 use anyhow::bail;
-use rustix::{
-    process::Pid,
-    thread::{CpuSet, sched_getaffinity},
-};
+use regatta_host::{allowed_cpus, allowed_cpus_of};
 use std::collections::BTreeSet;
 
 /// Whether the load's `cpus` are given, are enough for one per thread, and none is known to be one on
@@ -15,7 +12,7 @@ pub fn are_own(cpus: &[u32], threads: usize, pids: &[u32]) -> bool {
 
 /// Returns an error if this process may not run on one of these CPUs.
 pub fn check_allowed(cpus: &[u32]) -> anyhow::Result<()> {
-    let Some(allowed) = allowed(None) else { return Ok(()) };
+    let Ok(allowed) = allowed_cpus() else { return Ok(()) };
     match cpus.iter().find(|cpu| !allowed.contains(cpu)) {
         Some(cpu) => bail!("--cpus: CPU {cpu} is not available; this process may use {allowed:?}"),
         None => Ok(()),
@@ -25,7 +22,7 @@ pub fn check_allowed(cpus: &[u32]) -> anyhow::Result<()> {
 /// Returns an error if polling is known to take a CPU from the server or from another load thread.
 /// Without `cpus`, the load may run on every CPU of this process.
 pub fn check_busy_poll(cpus: &[u32], threads: usize, pids: &[u32]) -> anyhow::Result<()> {
-    let anywhere = || allowed(None).unwrap_or_default();
+    let anywhere = || allowed_cpus().unwrap_or_default();
     let cpus = &if cpus.is_empty() { anywhere() } else { cpus.to_vec() };
     if !are_enough(cpus, threads) {
         bail!(
@@ -49,13 +46,7 @@ fn are_enough(cpus: &[u32], threads: usize) -> bool {
 /// The first of `cpus` on which one of the processes `pids` may run, too, and that process.
 fn shared(cpus: &[u32], pids: &[u32]) -> Option<(u32, u32)> {
     pids.iter().find_map(|&pid| {
-        let server = allowed(Some(Pid::from_raw(pid.try_into().ok()?)?))?;
+        let server = allowed_cpus_of(pid)?;
         cpus.iter().copied().find(|cpu| server.contains(cpu)).map(|cpu| (cpu, pid))
     })
-}
-
-/// CPUs on which the process `pid` may run; `None` is this process.
-fn allowed(pid: Option<Pid>) -> Option<Vec<u32>> {
-    let set = sched_getaffinity(pid).ok()?;
-    Some((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).map(|cpu| cpu as u32).collect())
 }

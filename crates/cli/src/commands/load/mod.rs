@@ -131,8 +131,7 @@ fn write_files(
         seconds.write_hdr_log(path, window_s, &Whole::all(result))?;
     }
     if let Some(path) = &args.json {
-        let json = serde_json::to_string_pretty(result).context("cannot encode the result")?;
-        output::write(path, &format!("{json}\n"))?;
+        output::write(path, &regatta_report::pretty(result))?;
     }
     Ok(())
 }

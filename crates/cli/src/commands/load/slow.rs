@@ -45,8 +45,7 @@ pub fn run(args: &LoadArgs, part: SlowPart, stop: &AtomicBool) -> anyhow::Result
     }
     let result = result(part, &plan, args.slow.within, &tally);
     if let Some(path) = &args.json {
-        let json = serde_json::to_string_pretty(&result).context("cannot encode the result")?;
-        output::write(path, &format!("{json}\n"))?;
+        output::write(path, &regatta_report::pretty(&result))?;
     }
     if args.json.as_deref() != Some("-".as_ref()) {
         output::print(&text(&args.url, &result))?;

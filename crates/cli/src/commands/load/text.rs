@@ -8,7 +8,7 @@ use super::{
 use indicatif::HumanCount;
 use regatta_record::{
     AnnouncedLosses, Burst, Figure, Latency, LoadOperation, LoadResult, TlsSpoken, Unseen,
-    Verified, WrongDeliveries, decode_histogram,
+    Verified, WrongDeliveries, decode_histogram, joined,
 };
 use regatta_report::{chart, warm_up_in_words};
 use std::{collections::BTreeMap, fmt::Write};
@@ -247,8 +247,7 @@ fn share_in_words(part: u64, rest: u64, what: &str) -> String {
 /// Which processes were observed, if several were named.
 fn processes_in_words(pids: &[u32]) -> String {
     let Some((last, first @ [_, ..])) = pids.split_last() else { return String::new() };
-    let first: Vec<String> = first.iter().map(u32::to_string).collect();
-    format!(", of processes {} and {last} with their descendants", first.join(", "))
+    format!(", of processes {} and {last} with their descendants", joined(first, ", "))
 }
 
 /// Wrong deliveries, by kind.

@@ -298,7 +298,7 @@ fn begin(
     let dir = args.out.clone().unwrap_or_else(|| default_dir(&asked));
     Store::check_new(&dir)?;
     let notes = split_loads(&asked, binary);
-    events.emit(Happened::RaceStarted(header(&dir, &asked, 0, false, notes)));
+    events.emit(Happened::RaceStarted(header(&dir, &asked, false, notes)));
     let machines = Machines { binary, server: server.as_ref(), stop };
     let Some(asked) = pilot(&contest, asked, machines, events)? else {
         return Ok(None);
@@ -375,24 +375,17 @@ fn resume(
     }
     let events_missing = !events.resume_in(&store, is_complete)?;
     let notes = split_loads(&asked, binary);
-    let header = header(dir, &asked, store.rounds().len(), events_missing, notes);
+    let header = header(dir, &asked, events_missing, notes);
     events.emit(Happened::RaceResumed(header));
     events.sync()?;
     Ok((store, asked, server))
 }
 
-fn header(
-    dir: &Path,
-    asked: &Asked,
-    stored: usize,
-    events_missing: bool,
-    notes: Vec<String>,
-) -> Box<RaceHeader> {
+fn header(dir: &Path, asked: &Asked, events_missing: bool, notes: Vec<String>) -> Box<RaceHeader> {
     Box::new(RaceHeader {
         dir: dir.display().to_string(),
         unix_ms: unix_ms(),
         asked: asked.clone(),
-        stored: stored as u32,
         events_missing,
         notes,
     })

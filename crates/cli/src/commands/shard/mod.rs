@@ -196,7 +196,6 @@ pub fn run(args: ShardArgs, again: Option<Again>) -> anyhow::Result<Outcome> {
     };
     let limits = Limits::default();
     let host = Host {
-        listen: args.listen,
         inherited: service_manager::listener(args.model)?,
         cores: args.cores.map_or_else(available_parallelism, Ok)?,
         limits: Limits {
@@ -204,13 +203,11 @@ pub fn run(args: ShardArgs, again: Option<Again>) -> anyhow::Result<Outcome> {
             request: args.request_timeout,
         },
         connections: args.max_connections.map_or(usize::MAX, NonZeroUsize::get),
-        admission: None,
         unix: unix.as_ref().map(|unix| unix.socket()),
-        offload: None,
         drain: args.drain,
         grace: args.grace,
         on_ready: service_manager::ready,
-        stop,
+        ..Host::new(args.listen, stop)
     };
     let certified = args.tls.checks_names().then(|| names.clone());
     let limits = Some(args.admission.limits());

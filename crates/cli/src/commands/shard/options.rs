@@ -46,8 +46,7 @@ pub struct ShardOptions {
     /// How keys map to nodes. slots: 16,384 slots as in Redis Cluster, in equal ranges; redissharding:
     /// as in the program RedisSharding; ketama, modula: as in twemproxy; cluster: the nodes are a Redis
     /// Cluster, which reports its slots, and --nodes are some of them. Not on threads, green, fork and prefork
-    #[arg(long, default_value = "slots", value_name = "MAP",
-          value_parser = |text: &str| one_of(text, &MapName::ALL, MapName::name))]
+    #[arg(long, default_value = "slots", value_name = "MAP", hide_possible_values = true)]
     map: MapName,
     /// The hash function of --map ketama and modula, by its name in twemproxy
     #[arg(long, default_value = "fnv1a_64", value_name = "NAME",
@@ -60,14 +59,12 @@ pub struct ShardOptions {
     /// MSET, DEL and UNLINK with keys on several nodes: allow splits them over the nodes, so that other
     /// clients may see some keys changed before others; refuse answers with CROSSSLOT, as Redis Cluster
     /// does
-    #[arg(long, default_value = "allow", value_name = "HOW",
-          value_parser = |text: &str| one_of(text, &SplitWrites::ALL, SplitWrites::name))]
+    #[arg(long, default_value = "allow", value_name = "HOW", hide_possible_values = true)]
     split_writes: SplitWrites,
     /// Publish/subscribe with --map cluster. classic: as clients send it; the nodes pass each message on to all others.
     /// sharded: SUBSCRIBE, UNSUBSCRIBE and PUBLISH are sent as SSUBSCRIBE, SUNSUBSCRIBE and SPUBLISH, so all
     /// publishers and subscribers must use such proxies
-    #[arg(long, default_value = "classic", value_name = "HOW",
-          value_parser = |text: &str| one_of(text, &PubSub::ALL, PubSub::name))]
+    #[arg(long, default_value = "classic", value_name = "HOW", hide_possible_values = true)]
     pubsub: PubSub,
     /// On a reload (SIGHUP), accept nodes and a map that would look for keys at other nodes than before
     #[arg(long)]
@@ -75,8 +72,7 @@ pub struct ShardOptions {
     /// Who checks the passwords of clients. one: the proxy, with --password-file, if any; nodes: the nodes. AUTH and
     /// HELLO of a client are then tried at a node, and its requests are sent as its user, whose rights the nodes check.
     /// At most 64 users at once. Not on threads, green, fork and prefork
-    #[arg(long, default_value = "one", value_name = "WHO",
-          value_parser = |text: &str| one_of(text, &Authority::ALL, Authority::name))]
+    #[arg(long, default_value = "one", value_name = "WHO", hide_possible_values = true)]
     auth: Authority,
     /// Require clients to send AUTH with the password in this file, as the user `default`. A newline at
     /// the end of the file is ignored
@@ -117,86 +113,34 @@ pub struct ShardOptions {
 #[derive(Clone, Copy, Debug)]
 struct Slow(Option<Duration>);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum MapName {
     Slots,
+    #[value(name = "redissharding")]
     RedisSharding,
     Ketama,
     Modula,
     Cluster,
 }
 
-impl MapName {
-    const ALL: [MapName; 5] = [
-        MapName::Slots,
-        MapName::RedisSharding,
-        MapName::Ketama,
-        MapName::Modula,
-        MapName::Cluster,
-    ];
-
-    fn name(self) -> &'static str {
-        match self {
-            MapName::Slots => "slots",
-            MapName::RedisSharding => "redissharding",
-            MapName::Ketama => "ketama",
-            MapName::Modula => "modula",
-            MapName::Cluster => "cluster",
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum SplitWrites {
     Allow,
     Refuse,
 }
 
-impl SplitWrites {
-    const ALL: [SplitWrites; 2] = [SplitWrites::Allow, SplitWrites::Refuse];
-
-    fn name(self) -> &'static str {
-        match self {
-            SplitWrites::Allow => "allow",
-            SplitWrites::Refuse => "refuse",
-        }
-    }
-}
-
 /// How messages are published in a cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum PubSub {
     Classic,
     Sharded,
 }
 
-impl PubSub {
-    const ALL: [PubSub; 2] = [PubSub::Classic, PubSub::Sharded];
-
-    fn name(self) -> &'static str {
-        match self {
-            PubSub::Classic => "classic",
-            PubSub::Sharded => "sharded",
-        }
-    }
-}
-
 /// Who checks the passwords of clients.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Authority {
     One,
     Nodes,
-}
-
-impl Authority {
-    const ALL: [Authority; 2] = [Authority::One, Authority::Nodes];
-
-    fn name(self) -> &'static str {
-        match self {
-            Authority::One => "one",
-            Authority::Nodes => "nodes",
-        }
-    }
 }
 
 impl ShardOptions {

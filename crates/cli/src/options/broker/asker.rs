@@ -1,6 +1,7 @@
 //! Questions to servers that know where the broker is: Sentinels, or the nodes of a cluster.
 
 use super::{login::Login, url::Server};
+use regatta_host::{UntilDeadline, time_left};
 use regatta_proto::resp::{Replies, write_command};
 use regatta_serve::HubBrokerTls;
 use regatta_service::tls_engine::failure_words;
@@ -28,8 +29,8 @@ pub struct Asker {
 impl Asker {
     /// Connects to an address. `until`: when the answer must be there.
     pub fn connect(address: &SocketAddr, until: Instant) -> Result<TcpStream, String> {
-        let stream = TcpStream::connect_timeout(address, left(until)?.min(CONNECT));
-        stream.map_err(|error| error.to_string())
+        let left = time_left(until).map_err(|error| failed(&error))?;
+        TcpStream::connect_timeout(address, left.min(CONNECT)).map_err(|error| error.to_string())
     }
 
     /// Sends commands, and returns a reply to each.
@@ -39,7 +40,7 @@ impl Asker {
     pub fn ask<'a, C>(
         &self,
         stream: &TcpStream,
-        until: Instant,
+        deadline: Instant,
         commands: &[C],
     ) -> Result<Vec<Vec<u8>>, String>
     where
@@ -51,7 +52,7 @@ impl Asker {
             write_command(command.as_ref().iter().copied(), &mut request);
         }
         let count = commands.len() + usize::from(is_authenticated);
-        let mut stream = Limited { stream, until };
+        let mut stream = UntilDeadline { stream, deadline };
         let mut replies = match &self.tls {
             None => exchange(&mut stream, &request, count, self.longest),
             Some(HubBrokerTls { config, name }) => {
@@ -91,36 +92,6 @@ pub fn look_up(Server { host, port }: &Server) -> Vec<SocketAddr> {
     (host.as_str(), *port).to_socket_addrs().into_iter().flatten().collect()
 }
 
-/// A connection on which all must be over by then, however slowly bytes come.
-struct Limited<'a> {
-    stream: &'a TcpStream,
-    until: Instant,
-}
-
-impl Limited<'_> {
-    fn left(&self) -> io::Result<Duration> {
-        left(self.until).map_err(|_| ErrorKind::TimedOut.into())
-    }
-}
-
-impl Read for Limited<'_> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.stream.set_read_timeout(Some(self.left()?))?;
-        self.stream.read(into)
-    }
-}
-
-impl Write for Limited<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.stream.set_write_timeout(Some(self.left()?))?;
-        self.stream.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 /// Sends requests, and reads this many replies.
 fn exchange(
     stream: &mut (impl Read + Write),
@@ -157,16 +128,10 @@ fn failed(error: &io::Error) -> String {
     let tls = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
     match (error.kind(), tls) {
         (_, Some(error)) => failure_words(error, true),
-        (ErrorKind::WouldBlock | ErrorKind::TimedOut, None) => LATE.to_owned(),
+        (ErrorKind::WouldBlock | ErrorKind::TimedOut, None) => {
+            "it did not answer in time".to_owned()
+        }
         (ErrorKind::UnexpectedEof, None) => "it has closed the connection".to_owned(),
         (_, None) => error.to_string(),
     }
-}
-
-const LATE: &str = "it did not answer in time";
-
-/// The time until then.
-fn left(until: Instant) -> Result<Duration, String> {
-    let left = until.saturating_duration_since(Instant::now());
-    if left.is_zero() { Err(LATE.to_owned()) } else { Ok(left) }
 }

@@ -77,6 +77,25 @@ const NOTHING_TO_RELOAD: &str =
 pub(crate) const PAUSE: Duration = Duration::from_millis(20);
 
 impl Host {
+    /// Returns a host with one core, the default limits of a connection, any number of connections, and no time for a
+    /// drain or for pending replies.
+    pub fn new(listen: SocketAddr, stop: Stop) -> Host {
+        Host {
+            listen,
+            inherited: None,
+            cores: NonZeroUsize::MIN,
+            limits: Limits::default(),
+            connections: usize::MAX,
+            admission: None,
+            unix: None,
+            offload: None,
+            drain: Duration::ZERO,
+            grace: Duration::ZERO,
+            on_ready: |_| (),
+            stop,
+        }
+    }
+
     /// Listens exclusively: a port in use is an error.
     pub(crate) fn listen(&self) -> Result<OwnedFd, ServeError> {
         self.listen_as(self.listen, PortSharing::Exclusive, false)
@@ -382,20 +401,7 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
 
     fn host() -> Host {
-        Host {
-            listen: "127.0.0.1:0".parse().unwrap(),
-            cores: NonZeroUsize::MIN,
-            limits: Limits::default(),
-            connections: 1,
-            admission: None,
-            unix: None,
-            inherited: None,
-            offload: None,
-            drain: Duration::ZERO,
-            grace: Duration::ZERO,
-            on_ready: |_| (),
-            stop: Stop::new().unwrap(),
-        }
+        Host::new("127.0.0.1:0".parse().unwrap(), Stop::new().unwrap())
     }
 
     #[test]

@@ -130,17 +130,12 @@ impl Drop for Server {
 /// The host of a server with these settings.
 pub fn host(setting: &Setting, stop: Stop) -> Host {
     Host {
-        listen: "127.0.0.1:0".parse().unwrap(),
         cores: NonZeroUsize::new(setting.cores).unwrap(),
         limits: setting.limits,
         connections: setting.connections,
-        admission: None,
-        unix: None,
-        inherited: None,
-        offload: None,
         drain: setting.drain,
         grace: setting.grace,
         on_ready: ready,
-        stop,
+        ..Host::new("127.0.0.1:0".parse().unwrap(), stop)
     }
 }

@@ -4,7 +4,7 @@ use super::{
     across::{across, machines},
     division::{divide, most_connections},
     link::Machine,
-    members::{Members, Settings, fail},
+    members::{Members, Settings},
     session::{Opened, Reports, Session},
 };
 use crate::{
@@ -186,16 +186,10 @@ impl Fleet {
             return Ok(plan.clone());
         }
         let machines = machines(plan, divided, clocks, now_ns());
-        let machines = machines.map_err(|fault| self.not_compared(0, fault))?;
+        let machines = machines.map_err(|fault| self.members.all[0].not_compared(fault))?;
         let plan = Plan { machines: Some(machines), ..plan.clone() };
         plan.check()?;
         Ok(plan)
-    }
-
-    /// The error for the clock of an agent.
-    fn not_compared(&self, number: usize, fault: Fault) -> Error {
-        let name = &self.members.all[number].name;
-        fail(name, format!("has a clock that cannot be compared: {fault}"))
     }
 
     /// The time between the decision to open the window and its opening: at least `least_ns`.
@@ -250,7 +244,7 @@ impl Fleet {
                 let names: Vec<String> =
                     self.members.all.iter().map(|member| member.name.clone()).collect();
                 across(machines, &names, &received, &clocks, times)
-                    .map_err(|fault| self.not_compared(0, fault))?
+                    .map_err(|fault| self.members.all[0].not_compared(fault))?
                     .map(|all| LoadAcross { unchecked: left(&groups), ..all })
             }
             _ => None,
@@ -259,9 +253,7 @@ impl Fleet {
         for (number, (parts, tally)) in divided.into_iter().zip(groups).enumerate() {
             let member = &self.members.all[number];
             let clock = &clocks[number];
-            let compared = |fault: Fault| {
-                fail(&member.name, format!("has a clock that cannot be compared: {fault}"))
-            };
+            let compared = |fault| member.not_compared(fault);
             let edge = opened.as_ref().map(|opened| edge(opened, number, clock)).transpose();
             let edge_ns = edge.map_err(compared)?;
             let opened_ns = opened.as_ref().map_or_else(now_ns, |opened| opened.at_ns);

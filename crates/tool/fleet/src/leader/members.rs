@@ -83,6 +83,13 @@ pub(super) struct Member {
     overdue: u32,
 }
 
+impl Member {
+    /// The error for its clock.
+    pub fn not_compared(&self, fault: Fault) -> Error {
+        fail(&self.name, format!("has a clock that cannot be compared: {fault}"))
+    }
+}
+
 /// The connected agents.
 pub(super) struct Members {
     pub all: Vec<Member>,
@@ -278,12 +285,9 @@ impl Members {
 
     /// What the pings of each agent say about its clock.
     pub fn regions(&self) -> Result<Vec<Region>, Error> {
-        let region = |member: &Member| {
-            Region::of(&member.pings).map_err(|fault: Fault| {
-                fail(&member.name, format!("has a clock that cannot be compared: {fault}"))
-            })
-        };
-        self.all.iter().map(region).collect()
+        let of =
+            |member: &Member| Region::of(&member.pings).map_err(|fault| member.not_compared(fault));
+        self.all.iter().map(of).collect()
     }
 
     /// The shortest and the longest round trip of the pings of an agent, in nanoseconds.

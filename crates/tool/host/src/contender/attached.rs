@@ -2,7 +2,7 @@
 //! are still the same. It is neither started nor stopped.
 
 use crate::{
-    machine::{port::connect, sockets::Sockets},
+    machine::{cpus::allowed_cpus_of, port::connect, sockets::Sockets},
     process::{
         clock::process_clock_ns,
         held::holders,
@@ -10,10 +10,6 @@ use crate::{
     },
 };
 use regatta_record::{RunningProcess, RunningServer};
-use rustix::{
-    process::Pid,
-    thread::{CpuSet, sched_getaffinity},
-};
 use std::{
     collections::BTreeSet,
     io,
@@ -130,14 +126,7 @@ fn identity(pid: u32) -> Option<RunningProcess> {
 /// Returns the CPUs on which a thread of these processes or of their descendants may run.
 fn cpus(roots: &[u32]) -> Vec<u32> {
     let all = roots.iter().flat_map(|pid| [vec![*pid], descendants(*pid)].concat());
-    let mut cpus = BTreeSet::new();
-    for thread in all.flat_map(threads) {
-        let thread = thread.try_into().ok().and_then(Pid::from_raw);
-        let Some(allowed) = thread.and_then(|one| sched_getaffinity(Some(one)).ok()) else {
-            continue;
-        };
-        cpus.extend((0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).map(|cpu| cpu as u32));
-    }
+    let cpus: BTreeSet<u32> = all.flat_map(threads).filter_map(allowed_cpus_of).flatten().collect();
     cpus.into_iter().collect()
 }
 
@@ -236,7 +225,7 @@ mod tests {
     }
 
     fn end(pid: u32) {
-        let pid = Pid::from_raw(pid.try_into().unwrap()).unwrap();
+        let pid = rustix::process::Pid::from_raw(pid.try_into().unwrap()).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
     }
 

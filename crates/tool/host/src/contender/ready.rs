@@ -5,7 +5,7 @@ use crate::{
         running::{Running, SupervisorError},
         stop_report::{background, last_words},
     },
-    machine::port::connect,
+    machine::port::{UntilDeadline, connect},
     process::status::Status,
 };
 use regatta_script::{Answer, ReadinessProbe, dialects::readiness_probe};
@@ -164,24 +164,19 @@ fn attempt(address: SocketAddr, ready: &Ready, deadline: Instant) -> Result<(), 
     let Some(probe) = readiness_probe(path, &address.to_string()) else { return Ok(()) };
     let what = format!("{} on {address}", probe.what);
     let failed = |error: io::Error| format!("{what}: {error}");
-    match ask(stream, &probe, Instant::now() + limit).map_err(failed)? {
+    match ask(&stream, &probe, Instant::now() + limit).map_err(failed)? {
         Answer::NotReady(answer) => Err(format!("{what} was answered by {answer}")),
         Answer::Ready | Answer::Begun => Ok(()),
     }
 }
 
 /// Sends the request, and reads as much of the answer as is needed to judge it.
-fn ask(mut stream: TcpStream, probe: &ReadinessProbe, deadline: Instant) -> io::Result<Answer> {
-    stream.set_write_timeout(Some(Duration::from_millis(100)))?;
+fn ask(stream: &TcpStream, probe: &ReadinessProbe, deadline: Instant) -> io::Result<Answer> {
+    let mut stream = UntilDeadline { stream, deadline };
     stream.write_all(&probe.asks)?;
     let mut answer = [0; ReadinessProbe::ANSWER];
     let mut length = 0;
     loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        stream.set_read_timeout(Some(left))?;
         let n = stream.read(&mut answer[length..])?;
         length += n;
         let is_all = n == 0 || length == ReadinessProbe::ANSWER;
@@ -214,7 +209,7 @@ mod tests {
         });
         let probe = ReadinessProbe { asks: b"up?".into(), what: "up?".into(), answered };
         let stream = TcpStream::connect(address).unwrap();
-        let answer = ask(stream, &probe, Instant::now() + Duration::from_secs(10)).unwrap();
+        let answer = ask(&stream, &probe, Instant::now() + Duration::from_secs(10)).unwrap();
         assert_eq!(answer, Answer::NotReady("busy".into()));
         server.join().unwrap();
     }

@@ -19,7 +19,7 @@ const AF_INET6: u8 = 10;
 
 /// A TCP socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct Socket {
     /// Its local address.
     pub address: IpAddr,
     /// Its local port.
@@ -33,12 +33,12 @@ pub(crate) struct Entry {
 ///
 /// # Errors
 /// If the kernel lacks sock_diag (CONFIG_INET_DIAG) or forbids it.
-pub(crate) fn sockets(listening: bool) -> io::Result<Vec<Entry>> {
+pub(crate) fn sockets(listening: bool) -> io::Result<Vec<Socket>> {
     let mut found = Vec::new();
     for family in [AF_INET, AF_INET6] {
         let request = request(family, if listening { 1 << LISTEN } else { u32::MAX });
         dump(Some(SOCK_DIAG), SOCK_DIAG_BY_FAMILY, &request, |message| {
-            found.push(entry(message)?);
+            found.push(socket(message)?);
             Ok(())
         })?;
     }
@@ -46,7 +46,7 @@ pub(crate) fn sockets(listening: bool) -> io::Result<Vec<Entry>> {
 }
 
 /// Reads an `inet_diag_msg`.
-fn entry(message: &[u8]) -> io::Result<Entry> {
+fn socket(message: &[u8]) -> io::Result<Socket> {
     let message: &[u8; 72] = message.first_chunk().ok_or(ErrorKind::InvalidData)?;
     let part = |at: usize| -> [u8; 4] { [0, 1, 2, 3].map(|n| message[at + n]) };
     let address = match message[0] {
@@ -56,7 +56,7 @@ fn entry(message: &[u8]) -> io::Result<Entry> {
             IpAddr::V6(Ipv6Addr::from(<[u8; 16]>::try_from(words.as_flattened()).expect("16")))
         }
     };
-    Ok(Entry {
+    Ok(Socket {
         address,
         port: u16::from_be_bytes([message[4], message[5]]),
         listens: message[1] == LISTEN,
@@ -87,7 +87,7 @@ mod tests {
         let client = client.local_addr().unwrap();
         let listening = sockets(true).unwrap();
         let own: Vec<_> = listening.iter().filter(|one| one.port == addr.port()).collect();
-        assert!(matches!(own[..], [Entry { listens: true, inode: 1.., .. }]), "{own:?}");
+        assert!(matches!(own[..], [Socket { listens: true, inode: 1.., .. }]), "{own:?}");
         assert_eq!(own[0].address, addr.ip());
         assert!(listening.iter().all(|one| one.listens));
         let all = sockets(false).unwrap();

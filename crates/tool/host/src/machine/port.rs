@@ -1,16 +1,17 @@
-//! TCP ports of this machine: finds a free one, and checks whether a process listens on one.
+//! TCP ports: finds a free one of this machine, checks whether a process listens on one, and exchanges bytes with a
+//! server until a deadline.
 
 use crate::machine::sockets::Sockets;
 use std::{
     fs,
     hash::{BuildHasher, RandomState},
-    io,
+    io::{self, Read, Write},
     net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
     sync::{
         LazyLock,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// The place in [`servers`] of the port that is tried next. Each process begins at a random place, so that
@@ -69,9 +70,42 @@ pub(crate) fn connect(address: SocketAddr, limit: Duration) -> io::Result<TcpStr
     Ok(stream)
 }
 
+/// A connection on which all reads and writes fail after a deadline, even if bytes still come.
+pub struct UntilDeadline<'a> {
+    /// The connection. Each read and write sets its timeout.
+    pub stream: &'a TcpStream,
+    /// The deadline.
+    pub deadline: Instant,
+}
+
+impl Read for UntilDeadline<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(Some(time_left(self.deadline)?))?;
+        self.stream.read(into)
+    }
+}
+
+impl Write for UntilDeadline<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_timeout(Some(time_left(self.deadline)?))?;
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Returns the time until a deadline, above zero; the error `TimedOut` if there is none.
+pub fn time_left(deadline: Instant) -> io::Result<Duration> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::thread;
 
     #[test]
     fn does_not_return_a_port_again_soon() {
@@ -121,5 +155,20 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.7:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         assert!(is_taken(port).unwrap());
+    }
+
+    #[test]
+    fn a_server_that_never_stops_sending_does_not_postpone_a_deadline() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut peer, _) = listener.accept().unwrap();
+        let server = thread::spawn(move || while peer.write_all(b"x").is_ok() {});
+        let deadline = Instant::now() + Duration::from_millis(50);
+        let read = io::copy(&mut UntilDeadline { stream: &stream, deadline }, &mut io::sink());
+        // The last read may end by its own timeout.
+        let kind = read.unwrap_err().kind();
+        assert!(matches!(kind, io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock), "{kind:?}");
+        drop(stream);
+        server.join().unwrap();
     }
 }

@@ -23,6 +23,7 @@ use std::{
 pub fn read_setup(version: &str, revision: Option<&str>, command_line: Vec<String>) -> Setup {
     let uname = rustix::system::uname();
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Setup {
         regatta: match revision {
@@ -39,7 +40,7 @@ pub fn read_setup(version: &str, revision: Option<&str>, command_line: Vec<Strin
         cpu: cpu_model(&cpuinfo),
         cpus: fields(&cpuinfo, "processor").count() as u32,
         cores: cores(Path::new(DEVICES), &allowed_cpus().unwrap_or_default()),
-        memory_bytes: memory_bytes(&fs::read_to_string("/proc/meminfo").unwrap_or_default()),
+        memory_bytes: meminfo_bytes(&meminfo, "MemTotal").unwrap_or_default(),
         clock_source: line("/sys/devices/system/clocksource/clocksource0/current_clocksource")
             .unwrap_or_else(|| "unknown".to_string()),
         nice: priority(),
@@ -86,10 +87,10 @@ fn cpu_model(cpuinfo: &str) -> String {
     }
 }
 
-fn memory_bytes(meminfo: &str) -> u64 {
-    let total = fields(meminfo, "MemTotal").next();
-    let kib = total.and_then(|total| total.strip_suffix(" kB")?.parse::<u64>().ok());
-    kib.unwrap_or_default() * 1024
+/// Returns a size in a text of `/proc/meminfo`, in bytes (proc_meminfo(5)).
+pub fn meminfo_bytes(meminfo: &str, name: &str) -> Option<u64> {
+    let kib = fields(meminfo, name).next()?.strip_suffix(" kB")?;
+    Some(kib.parse::<u64>().ok()? * 1024)
 }
 
 /// Returns e.g. `spectre_v2: Retpolines; …` for each mitigated vulnerability, in alphabetical order.
@@ -138,6 +139,8 @@ mod tests {
 
     #[test]
     fn memory_is_in_bytes() {
-        assert_eq!(memory_bytes("MemTotal:       24684092 kB\nMemFree: 1 kB\n"), 24_684_092 * 1024);
+        let meminfo = "MemTotal:       24684092 kB\nMemFree: 1 kB\n";
+        assert_eq!(meminfo_bytes(meminfo, "MemTotal"), Some(24_684_092 * 1024));
+        assert_eq!(meminfo_bytes(meminfo, "Mem"), None);
     }
 }

@@ -1,7 +1,7 @@
 //! The TCP sockets of this network namespace, as the kernel lists them: by sock_diag(7), or without it, by
 //! proc_net(5).
 
-use crate::machine::diag::{self, Entry};
+use crate::machine::diag::{self, Socket};
 use std::{
     collections::BTreeSet,
     fs, io,
@@ -16,22 +16,13 @@ const LISTEN: &str = "0A";
 #[derive(Debug, Default)]
 pub(crate) struct Sockets(Vec<Socket>);
 
-#[derive(Debug)]
-struct Socket {
-    /// Its local address.
-    address: IpAddr,
-    port: u16,
-    listens: bool,
-    inode: u64,
-}
-
 impl Sockets {
     /// Returns all sockets.
     ///
     /// # Errors
     /// If the kernel lists them neither way.
     pub fn read() -> io::Result<Sockets> {
-        diag::sockets(false).map(Sockets::of).or_else(|_| Sockets::read_tables())
+        diag::sockets(false).map(Sockets).or_else(|_| Sockets::read_tables())
     }
 
     /// Returns at least the sockets that listen, without the cost of tens of thousands of connections.
@@ -39,17 +30,7 @@ impl Sockets {
     /// # Errors
     /// As for [`Sockets::read`].
     pub fn read_listening() -> io::Result<Sockets> {
-        diag::sockets(true).map(Sockets::of).or_else(|_| Sockets::read_tables())
-    }
-
-    fn of(entries: Vec<Entry>) -> Sockets {
-        let socket = |Entry { address, port, listens, inode }: Entry| Socket {
-            address,
-            port,
-            listens,
-            inode,
-        };
-        Sockets(entries.into_iter().map(socket).collect())
+        diag::sockets(true).map(Sockets).or_else(|_| Sockets::read_tables())
     }
 
     /// Reads both tables. A kernel without IPv6 has no second one.

@@ -2,6 +2,7 @@
 //! another protocol. Asks on connections of its own, after the load has ended and failed, so that no
 //! measurement is disturbed.
 
+use crate::machine::port::UntilDeadline;
 use regatta_script::{Greeting, Workload, dialects::ROWS};
 use std::{
     io::{Read, Write},
@@ -9,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Timeout of each connection, and of each answer.
+/// Timeout of each connection, and of each exchange on it.
 const WITHIN: Duration = Duration::from_millis(700);
 
 /// Maximum number of bytes of an answer that are read.
@@ -90,17 +91,13 @@ fn is_tls(answer: &[u8]) -> bool {
 /// Sends a greeting on a new connection and reads the start of the answer: its first line, where there is
 /// one. Returns `None` if the server does not accept the connection.
 fn ask(address: SocketAddr, asks: &[u8]) -> Option<Answer> {
-    let mut stream = TcpStream::connect_timeout(&address, WITHIN).ok()?;
-    let until = Instant::now() + WITHIN;
-    if stream.set_write_timeout(Some(WITHIN)).and_then(|()| stream.write_all(asks)).is_err() {
+    let stream = TcpStream::connect_timeout(&address, WITHIN).ok()?;
+    let mut stream = UntilDeadline { stream: &stream, deadline: Instant::now() + WITHIN };
+    if stream.write_all(asks).is_err() {
         return Some(Answer::Closed);
     }
     let (mut came, mut piece) = (Vec::new(), [0; LONGEST]);
     while came.len() < LONGEST && !came.ends_with(b"\n") {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() || stream.set_read_timeout(Some(left)).is_err() {
-            break;
-        }
         match stream.read(&mut piece) {
             Ok(0) if came.is_empty() => return Some(Answer::Closed),
             Ok(0) => break,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, HashMap},
     fmt, fs, io,
     path::{Path, PathBuf},
 };
@@ -138,6 +138,13 @@ pub(crate) fn all_children(pid: u32) -> Vec<u32> {
 pub(crate) fn all_pids() -> Vec<u32> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// Returns the name and the CPU time, in clock ticks, of each process of the machine that this process can see, by its
+/// id. One that ends meanwhile is left out.
+pub fn cpu_ticks() -> HashMap<u32, (String, u64)> {
+    let of = |pid| Stat::of(pid).ok().map(|stat| (pid, (stat.name, stat.own.total())));
+    all_pids().into_iter().filter_map(of).collect()
 }
 
 /// Returns all descendants of `root`, without `root` itself, parents before their children.

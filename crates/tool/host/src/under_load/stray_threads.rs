@@ -4,13 +4,11 @@
 
 use crate::{
     contender::roles::Roles,
+    machine::cpus::allowed_cpus_of,
     process::tree::{Process, named, threads},
     usage::tree::ObservedProcesses,
 };
-use rustix::{
-    process::Pid,
-    thread::{CpuSet, sched_getaffinity},
-};
+use regatta_record::joined;
 use std::{fmt, fs};
 
 /// The processes of a contender, and the CPUs that they were put on.
@@ -31,9 +29,8 @@ pub struct StrayThread {
 impl fmt::Display for StrayThread {
     /// Writes e.g. `process 17 (server) may run on CPUs 0, 1 and was put on 0`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let list = |cpus: &[u32]| cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
         let StrayThread { process: Process { pid, name }, allowed, given } = self;
-        let (allowed, given) = (list(allowed), list(given));
+        let (allowed, given) = (joined(allowed, ", "), joined(given, ", "));
         write!(f, "process {pid} ({name}) may run on CPUs {allowed} and was put on {given}")
     }
 }
@@ -63,9 +60,7 @@ impl Confined {
 
 /// Returns the CPUs that a thread may run on, if some are not `given`; `None` if it is gone.
 fn beyond(thread: u32, given: &[u32]) -> Option<Vec<u32>> {
-    let allowed = sched_getaffinity(Some(Pid::from_raw(thread.try_into().ok()?)?)).ok()?;
-    let cpus = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).map(|cpu| cpu as u32);
-    let cpus: Vec<u32> = cpus.collect();
+    let cpus = allowed_cpus_of(thread)?;
     cpus.iter().any(|cpu| !given.contains(cpu)).then_some(cpus)
 }
 

@@ -16,7 +16,7 @@ use crate::{
     verdict,
 };
 use regatta_record::{
-    Asked, Cell, Figure, Finding, Kind, NULL, Relation, Unknown, alike, sentences,
+    Asked, Cell, Figure, Finding, Kind, NULL, Relation, Unknown, alike, joined, sentences,
 };
 use std::collections::BTreeSet;
 
@@ -149,8 +149,7 @@ fn shared_cpus(asked: &Asked) -> Option<String> {
 
 fn shared_cores(asked: &Asked) -> Option<String> {
     let shared = asked.cpus.shared_cores(&asked.setup.cores);
-    let list = |cpus: &&[u32]| cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(" and ");
-    let shared: Vec<String> = shared.iter().map(list).collect();
+    let shared: Vec<String> = shared.iter().map(|cpus| joined(cpus, " and ")).collect();
     (!shared.is_empty()).then(|| {
         format!(
             "server and load share a physical core (CPUs {}): each takes time from the other without \

@@ -1,6 +1,6 @@
 //! Remedies, spelled out as commands and options for the CPUs of this machine.
 
-use regatta_record::{CpuSets, LoadShape};
+use regatta_record::{CpuSets, LoadShape, joined};
 
 /// For a server and a load that may run on each other's CPUs.
 const APART: &str = "give each its own CPUs: --cpus for the load, `taskset -c` for the server";
@@ -36,7 +36,7 @@ impl Remedy<'_> {
                     Some(cpu) => format!(
                         "give the load a {} core: --load-cpus {}",
                         nth(own.len() + 1),
-                        list(&[&own[..], &[cpu]].concat())
+                        joined(&[&own[..], &[cpu]].concat(), ",")
                     ),
                     None => "this machine has no CPU left for the load: set a lower `rate` in the \
                              race file"
@@ -88,7 +88,7 @@ impl Remedy<'_> {
                 Some(cpu) => format!(
                     "lower the rate, or give it a {} core: --server-cpus {}",
                     nth(cpus.of_server(load).len() + 1),
-                    list(&[&cpus.of_server(load)[..], &[cpu]].concat())
+                    joined(&[&cpus.of_server(load)[..], &[cpu]].concat(), ",")
                 ),
                 None => self.less().to_owned(),
             },
@@ -144,10 +144,6 @@ fn nth(n: usize) -> String {
         3 => "third".to_owned(),
         n => format!("{n}th"),
     }
-}
-
-fn list(cpus: &[u32]) -> String {
-    cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]

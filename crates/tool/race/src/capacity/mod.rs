@@ -14,10 +14,7 @@ pub use alone::alone;
 pub use place::CapacityTarget;
 pub use question::{CapacityError, Question};
 
-use crate::{
-    driving::warm::needs,
-    results::events::{Events, unix_ms},
-};
+use crate::{driving::warm::needs, results::events::Events};
 use level::Judged;
 use regatta_fleet::Fleet;
 use regatta_judge::{
@@ -25,8 +22,7 @@ use regatta_judge::{
     capacity::search::{self, Above, Rise, Search, Shown, Why},
 };
 use regatta_record::{
-    Capacity, CapacityHeader, CapacityInterval, CapacityPhase, CapacityStep, FORMAT, Happened,
-    Settling,
+    Capacity, CapacityInterval, CapacityPhase, CapacityStep, FORMAT, Happened, Settling,
 };
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -53,15 +49,7 @@ pub fn run(
         Some((limit, because)) if question.by_clients() && limit < question.max => (limit, because),
         _ => (question.max, "--max".to_string()),
     };
-    events.emit(Happened::CapacityStarted(CapacityHeader {
-        unix_ms: unix_ms(),
-        server: place.name(),
-        workload: ready.workload().name().to_string(),
-        over: ready.over(),
-        load: question.load,
-        limit: question.limit,
-        max,
-    }));
+    events.emit(Happened::CapacityStarted { load: question.load });
     let settling = see(question, &ready, events)?;
     let needed = settling.as_ref().map_or(Duration::ZERO, |settling| needs(settling).0);
     let question = &Question { warm_up: question.warm_up.max(needed), ..question.clone() };

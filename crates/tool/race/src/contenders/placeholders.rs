@@ -1,6 +1,6 @@
 //! The placeholders of a manifest, such as `{port}`, which are filled in at each start.
 
-use crate::contenders::{canned_reply, hash_file};
+use crate::contenders::run_files;
 use std::{net::IpAddr, path::Path};
 
 /// The values of the placeholders for one start.
@@ -142,12 +142,12 @@ impl Values<'_> {
             "churn" => Some(self.churn.to_string()),
             "request_bytes" => self.request_bytes.map(|bytes| bytes.to_string()),
             "reply" if self.request_bytes.is_some() => {
-                Some(canned_reply::path(self.home).display().to_string())
+                Some(run_files::canned_reply(self.home).display().to_string())
             }
             "instance" => self.instance.map(|nth| nth.to_string()),
             "dir" => Some(self.dir.display().to_string()),
             "run" => Some(self.run.display().to_string()),
-            "file" => Some(hash_file::path(self.home).display().to_string()),
+            "file" => Some(run_files::hashed(self.home).display().to_string()),
             "regatta" => Some(self.regatta.display().to_string()),
             "backends" if !self.backends.is_empty() => {
                 Some(joined(self.backends.iter().flat_map(|one| &one.ports), address))

@@ -9,7 +9,7 @@
 
 use crate::results::events::Events;
 use regatta_load::{LoadObserver, Moment, Progress, WarmUpProgress};
-use regatta_record::{Happened, LoadSample, Phase};
+use regatta_record::{Happened, Phase};
 use std::{
     sync::OnceLock,
     time::{Duration, Instant},
@@ -62,8 +62,8 @@ pub(crate) struct ProgressEvents<'a, 'e> {
     events: &'a mut Events<'e>,
     window: &'a Window,
     phase: Phase,
-    /// The last emitted progress: its time, and the number of right replies until then.
-    last: Option<(Instant, u64)>,
+    /// When progress was emitted last.
+    last: Option<Instant>,
 }
 
 impl<'a, 'e> ProgressEvents<'a, 'e> {
@@ -105,20 +105,11 @@ impl<'a, 'e> ProgressEvents<'a, 'e> {
             self.events.emit(Happened::PhaseStarted { phase });
         }
         let now = Instant::now();
-        let since = self.last.map(|(at, replies)| (now.duration_since(at), replies));
-        if since.is_some_and(|(elapsed, _)| elapsed < EVERY) {
+        if self.last.is_some_and(|last| now.duration_since(last) < EVERY) {
             return;
         }
-        let rate_per_s = since.map(|(elapsed, replies)| {
-            progress.replies.saturating_sub(replies) as f64 / elapsed.as_secs_f64()
-        });
-        self.last = Some((now, progress.replies));
-        self.events.emit(Happened::LoadSampled(LoadSample {
-            open: progress.open as u64,
-            replies: progress.replies,
-            errors: progress.errors,
-            rate_per_s,
-        }));
+        self.last = Some(now);
+        self.events.emit(Happened::LoadSampled { open: progress.open as u64 });
     }
 
     fn window_is_over(&mut self, opened: Instant, closed: Instant) {

@@ -2,6 +2,7 @@
 //! disturb the measurement.
 
 use crate::{ask::entrant::Entrant, ask::host_name::HOST};
+use regatta_host::UntilDeadline;
 use regatta_record::ReplySeen;
 use regatta_script::{Destination, Sample};
 use std::{
@@ -10,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Timeout of the connection and of the reply.
+/// Timeout of the connection, and of the exchange on it.
 const WITHIN: Duration = Duration::from_secs(1);
 
 /// Maximum size of an inspected reply, in bytes.
@@ -42,14 +43,11 @@ pub(crate) fn is_only_request(entrant: &Entrant) -> bool {
 }
 
 fn ask(address: SocketAddr, sample: &Sample) -> Option<ReplySeen> {
-    let mut stream = TcpStream::connect_timeout(&address, WITHIN).ok()?;
-    stream.set_write_timeout(Some(WITHIN)).ok()?;
+    let stream = TcpStream::connect_timeout(&address, WITHIN).ok()?;
+    let mut stream = UntilDeadline { stream: &stream, deadline: Instant::now() + WITHIN };
     stream.write_all(&sample.asks).ok()?;
-    let until = Instant::now() + WITHIN;
     let (mut came, mut piece) = (Vec::new(), [0; 64 << 10]);
     while came.len() < LONGEST {
-        let left = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())?;
-        stream.set_read_timeout(Some(left)).ok()?;
         let n = stream.read(&mut piece).ok().filter(|n| *n > 0)?;
         came.extend_from_slice(&piece[..n]);
         if let Some(seen) = (sample.seen)(&came) {

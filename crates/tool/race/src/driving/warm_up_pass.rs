@@ -148,7 +148,7 @@ fn see(
         if round.outcome != Outcome::Finished {
             return Ok(Some(Err(Box::new(round))));
         }
-        events.emit(round_end(&round, None, None));
+        events.emit(round_end(&round, None));
         let settling = settler.settling();
         let slices = settler.slices().to_vec();
         let is_second = settled.is_some();

@@ -26,6 +26,9 @@ const ALONE: Duration = Duration::from_millis(300);
 /// The largest difference of both times of day in whole seconds. The replies of `hello` may be 2 s off.
 const MOST_AHEAD_S: i64 = 1;
 
+/// Why an agent is given up whose answer does not belong to the request.
+const NONSENSE: &str = "answered something else than it was asked";
+
 /// The machine of the contenders, with an agent there. Dropping it ends what it runs.
 pub struct Server {
     site: RemoteSite,
@@ -99,19 +102,13 @@ impl Server {
     /// Which of its settings have changed since this was last asked, or since the race was entered, as a part of a
     /// sentence. Nothing if the agent is lost.
     pub(crate) fn settings_changed(&self) -> Option<String> {
-        match self.send(&ToSite::Settings) {
-            Ok(FromSite::Settings { changed }) => {
-                changed.map(|what| format!("on {}, {what}", self.site.name()))
-            }
-            Ok(_) => {
-                self.site.give_up("answered something else than it was asked");
-                None
-            }
-            Err(error) => {
-                self.site.give_up(&format!("does not say which of its settings changed: {error}"));
-                None
-            }
-        }
+        let pick = |answer| match answer {
+            FromSite::Settings { changed } => Some(changed),
+            _ => None,
+        };
+        let failed = "does not say which of its settings changed";
+        let changed = self.answered(&ToSite::Settings, pick, failed)?;
+        changed.map(|what| format!("on {}, {what}", self.site.name()))
     }
 
     /// The CPU that its whole machine uses while no contender runs, until `stop` is set. There is a message after each
@@ -128,17 +125,11 @@ impl Server {
     }
 
     fn machine_lap(&self) -> Option<MachineUse> {
-        match self.send(&ToSite::Machine) {
-            Ok(FromSite::Machine { used }) => used,
-            Ok(_) => {
-                self.site.give_up("answered something else than it was asked");
-                None
-            }
-            Err(error) => {
-                self.site.give_up(&format!("does not say how busy it is: {error}"));
-                None
-            }
-        }
+        let pick = |answer| match answer {
+            FromSite::Machine { used } => Some(used),
+            _ => None,
+        };
+        self.answered(&ToSite::Machine, pick, "does not say how busy it is")?
     }
 
     /// Why the agent is lost, if it is.
@@ -172,18 +163,29 @@ impl Server {
     /// Asks a contender. Nothing is answered if the agent is lost.
     pub(crate) fn ask(&self, contender: u32, asks: Vec<Ask>) -> Vec<Answer> {
         let wanted = asks.len();
-        match self.send(&ToSite::Of { contender, asks }) {
-            Ok(FromSite::Of(answers)) if answers.len() == wanted => answers,
-            Ok(_) => {
-                self.site.give_up("answered something else than it was asked");
-                Vec::new()
-            }
-            // Without its answer nothing that follows is right.
-            Err(error) => {
-                self.site.give_up(&format!("does not answer for a contender: {error}"));
-                Vec::new()
-            }
-        }
+        let pick = |answer| match answer {
+            FromSite::Of(answers) => Some(answers).filter(|answers| answers.len() == wanted),
+            _ => None,
+        };
+        let asks = ToSite::Of { contender, asks };
+        self.answered(&asks, pick, "does not answer for a contender").unwrap_or_default()
+    }
+
+    /// Returns what `pick` takes from the answer. Without it nothing that follows is right, so the agent is then given
+    /// up: because it answered something else, or because it `failed`, a part of a sentence.
+    fn answered<T>(
+        &self,
+        ask: &ToSite,
+        pick: impl FnOnce(FromSite) -> Option<T>,
+        failed: &str,
+    ) -> Option<T> {
+        let because = match self.send(ask).map(pick) {
+            Ok(Some(picked)) => return Some(picked),
+            Ok(None) => NONSENSE.to_owned(),
+            Err(error) => format!("{failed}: {error}"),
+        };
+        self.site.give_up(&because);
+        None
     }
 
     fn send(&self, ask: &ToSite) -> Result<FromSite, MachineError> {
@@ -194,8 +196,7 @@ impl Server {
 
     fn nonsense(&self) -> MachineError {
         let name = self.site.name().to_owned();
-        let because = "answered something else than it was asked".to_owned();
-        MachineError::Server(Error::Agent { name, because })
+        MachineError::Server(Error::Agent { name, because: NONSENSE.to_owned() })
     }
 }
 

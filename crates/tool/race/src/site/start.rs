@@ -3,7 +3,7 @@
 
 use crate::{
     ask::entrant::{Entrant, StartPlace},
-    contenders::{canned_reply, hash_file, placeholders::BackendPorts},
+    contenders::{placeholders::BackendPorts, run_files},
     machine_error::MachineError,
 };
 use regatta_host::{NotStarted, Roles, free_port, is_taken};
@@ -130,11 +130,11 @@ fn start_on(
 ) -> Result<Start<Started>, MachineError> {
     let run = new_folder()?;
     if how.asked.workload == "hash" {
-        hash_file::write(run.path())
+        regatta_script::hash_file::write(&run_files::hashed(run.path()))
             .map_err(|error| MachineError::Io { what: "write the file to be hashed", error })?;
     }
     if let Some(canned) = entrant.canned(load) {
-        canned_reply::write(run.path(), &canned.reply)
+        fs::write(run_files::canned_reply(run.path()), &canned.reply)
             .map_err(|error| MachineError::Io { what: "write the canned reply", error })?;
     }
     let place = StartPlace { host: how.host, port, backends, run: run.path() };

@@ -1,7 +1,8 @@
 //! The sentences of causes.
 
-use crate::judged::cause::{
-    BothUsed, Cause, Fates, LagSeen, Late, Missed, NetworkFull, Side, SideUsed,
+use crate::{
+    judged::cause::{BothUsed, Cause, Fates, LagSeen, Late, Missed, NetworkFull, Side, SideUsed},
+    text::joined::joined,
 };
 use std::fmt;
 
@@ -132,8 +133,7 @@ impl fmt::Display for NetworkFull {
 
 fn shared(f: &mut fmt::Formatter<'_>, cpus: &[u32], missed: Option<Missed>) -> fmt::Result {
     let plural = if cpus.len() == 1 { "" } else { "s" };
-    let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
-    write!(f, "server and load share CPU{plural} {}", cpus.join(", "))?;
+    write!(f, "server and load share CPU{plural} {}", joined(cpus, ", "))?;
     missed.map_or(Ok(()), |missed| write!(f, "; {missed}"))
 }
 

@@ -1,6 +1,6 @@
 //! What cannot hold for servers that ran before their race.
 
-use crate::Asked;
+use crate::{Asked, text::joined::joined};
 use std::collections::BTreeMap;
 
 impl Asked {
@@ -40,7 +40,6 @@ impl Asked {
             ));
         }
         let server = &self.cpus.server;
-        let list = |cpus: &[u32]| cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
         let beyond = |cpus: &[u32]| cpus.iter().any(|cpu| !server.contains(cpu));
         let mut unpinned: BTreeMap<&[u32], Vec<(&str, u32)>> = BTreeMap::new();
         for (entry, one) in running().filter(|(_, one)| beyond(&one.cpus)) {
@@ -50,14 +49,15 @@ impl Asked {
         for (cpus, found) in unpinned {
             let mut names: Vec<&str> = found.iter().map(|(name, _)| *name).collect();
             names.dedup();
-            let pin = |(_, pid): &(&str, u32)| format!("`taskset -acp {} {pid}`", list(server));
+            let pin =
+                |(_, pid): &(&str, u32)| format!("`taskset -acp {} {pid}`", joined(server, ","));
             let pins: Vec<String> = found.iter().map(pin).collect();
             doubts.push(format!(
                 "{} may run on CPUs {}, and the servers of this race have {}: a server on more CPUs may \
                  take CPU time from the load, and is not compared on equal terms; before the race, {}",
                 names.join(" and "),
-                list(cpus),
-                list(server),
+                joined(cpus, ","),
+                joined(server, ","),
                 pins.join(" and ")
             ));
         }

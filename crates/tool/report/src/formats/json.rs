@@ -13,7 +13,8 @@ pub fn capacity_json(found: &Capacity) -> String {
     pretty(found)
 }
 
-pub(crate) fn pretty(record: &impl Serialize) -> String {
+/// Renders plain data as JSON for people, with a newline at its end.
+pub fn pretty(record: &impl Serialize) -> String {
     let mut text = serde_json::to_string_pretty(record).expect("a record is plain data");
     text.push('\n');
     text

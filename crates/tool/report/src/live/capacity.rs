@@ -2,7 +2,7 @@
 
 use crate::{
     numbers::{grouped, memory, time},
-    screen::text::wrap,
+    screen::text::folded,
     tables::warm_ups::in_words,
     texts::heads::over_in_words,
 };
@@ -171,8 +171,4 @@ pub fn load(found: &Capacity) -> String {
     };
     written.expect("a string can be written to");
     text
-}
-
-fn folded(text: &str, width: usize, indent: usize) -> String {
-    wrap(text, width, indent).iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }

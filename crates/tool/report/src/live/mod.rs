@@ -21,8 +21,8 @@ use crate::{
 pub use progress::{Bar, Expected};
 use regatta_record::{
     Asked, Capacity, CapacityLoad, CapacityPhase, CapacityStep, Estimate, Event, Exchange, Form,
-    Happened, Judged, JudgedCell, Kind, LoadSample, LoadShape, Outcome, PassStart, Phase,
-    RaceHeader, RoundEnd, RoundStart, Schedule, Window,
+    Happened, Judged, JudgedCell, Kind, LoadShape, Outcome, PassStart, Phase, RaceHeader, RoundEnd,
+    RoundStart, Schedule, Window,
 };
 use std::path::Path;
 use table::Watched;
@@ -195,7 +195,10 @@ impl Live {
                 vec![Shown::Stderr(format!("died: {because}; the others go on\n"))]
             }
             Happened::PhaseStarted { phase } => self.phase_starts(ns, *phase),
-            Happened::LoadSampled(progress) => self.load_sampled(ns, progress),
+            Happened::LoadSampled { open } => {
+                self.task.open = Some(*open);
+                self.progress(ns).into_iter().collect()
+            }
             Happened::RoundEnded(round) => {
                 self.watched.ended(round);
                 remark(round)
@@ -219,7 +222,7 @@ impl Live {
                  with: regatta race --resume {}",
                 self.dir
             )),
-            Happened::CapacityStarted(header) => self.capacity_starts(ns, &header.load),
+            Happened::CapacityStarted { load } => self.capacity_starts(ns, load),
             Happened::LevelStarted { done, level, phase } => {
                 self.level_starts(ns, *done, *level, *phase)
             }
@@ -402,11 +405,6 @@ impl Live {
 
     fn phase_starts(&mut self, ns: u64, phase: Phase) -> Vec<Shown> {
         self.task.phase = phase;
-        self.progress(ns).into_iter().collect()
-    }
-
-    fn load_sampled(&mut self, ns: u64, progress: &LoadSample) -> Vec<Shown> {
-        self.task.open = Some(progress.open);
         self.progress(ns).into_iter().collect()
     }
 

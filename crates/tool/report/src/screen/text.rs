@@ -52,6 +52,11 @@ pub fn wrap(text: &str, width: usize, indent: usize) -> Vec<String> {
     lines
 }
 
+/// The lines of [`wrap`] without spaces at their ends, each with a newline.
+pub fn folded(text: &str, width: usize, indent: usize) -> String {
+    wrap(text, width, indent).iter().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
 /// Pads a text with spaces to `width` columns, on the left if `right`.
 pub fn pad(text: &str, width: usize, right: bool) -> String {
     let blank = " ".repeat(width.saturating_sub(text.width()));

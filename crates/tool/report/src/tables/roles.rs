@@ -8,7 +8,7 @@ use crate::{
         parts::parts,
     },
 };
-use regatta_record::{Cell, Figure, LoadShape, RoleCost, Summary};
+use regatta_record::{Cell, Figure, LoadShape, RoleCost, Summary, joined};
 
 /// The tables, in the order of the loads.
 pub fn roles(summary: &Summary) -> Vec<Table> {
@@ -24,7 +24,6 @@ fn table(summary: &Summary, load: &LoadShape) -> Option<Table> {
     let unit = numbers::cost_unit(means);
     let row = |(cell, role): &(&Cell, &RoleCost)| {
         let cost = role.cost_ns_per_request.map(|cost| numbers::estimate(&cost, unit.size));
-        let cpus: Vec<String> = role.cpus.iter().map(u32::to_string).collect();
         Row::plain(
             summary.asked.is_reference(&cell.contender),
             vec![
@@ -33,7 +32,7 @@ fn table(summary: &Summary, load: &LoadShape) -> Option<Table> {
                 plain(role.count.to_string()),
                 if role.cost_not_known { not_known() } else { figure(cell, Figure::Cost, cost) },
                 figure(cell, Figure::Cost, role.share.map(numbers::percent)),
-                plain(cpus.join(",")),
+                plain(joined(&role.cpus, ",")),
                 figure(cell, Figure::Cost, role.busy.map(|busy| format!("{busy:.2}"))),
                 figure(cell, Figure::Memory, role.memory_bytes.map(numbers::memory)),
             ],

@@ -1,6 +1,6 @@
 //! The line in the heading of a race that shows which CPUs are threads of one core.
 
-use regatta_record::{Asked, Core};
+use regatta_record::{Asked, Core, joined};
 
 /// The cores of server and load, if CPUs share cores or some cores are slower. `None` if every CPU is a
 /// core of its own and none is slower.
@@ -17,8 +17,7 @@ pub fn line(asked: &Asked) -> Option<String> {
     let mut line =
         format!("cores: server {}, load {}", of(&asked.cpus.server), of(&asked.cpus.load));
     for cpus in asked.cpus.shared_cores(cores) {
-        let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
-        line += &format!(" · server and load SHARE the core of CPUs {}", cpus.join("+"));
+        line += &format!(" · server and load SHARE the core of CPUs {}", joined(cpus, "+"));
     }
     Some(line)
 }

@@ -1,10 +1,10 @@
 //! Tests of the output for events, with and without a terminal.
 
 use regatta_record::{
-    Asked, Capacity, CapacityHeader, CapacityInterval, CapacityLoad, CapacityPhase, CapacityStep,
-    Estimate, Event, Exchange, Extreme, Form, Happened, Judged, JudgedCell, Kind, Limit,
-    LoadSample, LoadShape, NextStart, Operation, Outcome, PassStart, Phase, PilotRate, PilotShare,
-    RaceHeader, Relation, RoundEnd, RoundStart, Summary, Window,
+    Asked, Capacity, CapacityInterval, CapacityLoad, CapacityPhase, CapacityStep, Estimate, Event,
+    Exchange, Extreme, Form, Happened, Judged, JudgedCell, Kind, Limit, LoadShape, NextStart,
+    Operation, Outcome, PassStart, Phase, PilotRate, PilotShare, RaceHeader, Relation, RoundEnd,
+    RoundStart, Summary, Window,
 };
 use regatta_report::{Live, Looks, Room, Shown, json, markdown, terminal};
 
@@ -20,7 +20,7 @@ fn summary() -> Summary {
 
 fn header(asked: Asked) -> Box<RaceHeader> {
     let (dir, notes) = ("out".into(), Vec::new());
-    Box::new(RaceHeader { dir, unix_ms: 7, asked, stored: 0, events_missing: false, notes })
+    Box::new(RaceHeader { dir, unix_ms: 7, asked, events_missing: false, notes })
 }
 
 fn asked() -> Asked {
@@ -42,8 +42,8 @@ fn round(done: u32, pass: Option<u32>) -> Happened {
     })
 }
 
-fn pass(pass: u32, widest: Option<f64>) -> Happened {
-    Happened::PassStarted(PassStart { pass, loads: Vec::new(), passes: 2, widest })
+fn pass(widest: Option<f64>) -> Happened {
+    Happened::PassStarted(PassStart { passes: 2, widest })
 }
 
 fn ended(pass: Option<u32>, outcome: Outcome) -> Happened {
@@ -51,7 +51,6 @@ fn ended(pass: Option<u32>, outcome: Outcome) -> Happened {
         pass,
         contender: "epoll".into(),
         load: LoadShape::closed(64, 1),
-        line: None,
         outcome,
         requests: 0,
         window_ns: 0,
@@ -64,7 +63,7 @@ fn phase(phase: Phase) -> Happened {
 }
 
 fn open(open: u64) -> Happened {
-    Happened::LoadSampled(LoadSample { open, replies: 0, errors: 0, rate_per_s: None })
+    Happened::LoadSampled { open }
 }
 
 /// The output for events that are one second apart.
@@ -97,12 +96,12 @@ fn progress(shown: &[Shown]) -> Vec<&str> {
 fn without_a_terminal_each_pass_is_a_line() {
     let events = [
         Happened::RaceStarted(header(asked())),
-        pass(0, None),
+        pass(None),
         round(0, Some(0)),
         phase(Phase::WarmUp),
         ended(Some(0), Outcome::Finished),
         round(1, Some(0)),
-        pass(1, Some(0.034)),
+        pass(Some(0.034)),
         round(2, Some(1)),
         round(3, Some(1)),
     ];
@@ -121,7 +120,7 @@ fn without_a_terminal_each_pass_is_a_line() {
 fn the_progress_line_shows_the_task_and_announces_the_window() {
     let events = [
         Happened::RaceStarted(header(summary().asked)),
-        pass(0, None),
+        pass(None),
         round(0, Some(0)),
         phase(Phase::Connecting),
         open(1_064),
@@ -206,7 +205,7 @@ fn the_table_fills_in_and_its_intervals_narrow() {
     let judge = |pass, changed| Happened::PassJudged { pass, changed };
     let events = [
         Happened::RaceStarted(header(with_one_load())),
-        pass(0, None),
+        pass(None),
         round(0, Some(0)),
         finished("epoll", 4_000),
         finished("node", 9_000),
@@ -244,7 +243,7 @@ fn the_progress_fits_the_terminal() {
     let events = || {
         [
             Happened::RaceStarted(header(with_one_load())),
-            pass(0, None),
+            pass(None),
             Happened::PassJudged { pass: 0, changed: vec![judged("node", 2, Some(0.1))] },
             round(0, Some(0)),
         ]
@@ -444,18 +443,9 @@ fn a_capacity_search_shows_each_step_at_once_and_all_at_its_end() {
         steps: vec![step.clone()],
         ..between_two_levels()
     };
-    let (server, workload, load) = (found.server.clone(), found.workload.clone(), found.load);
     let events = |stdout| {
         [
-            Happened::CapacityStarted(CapacityHeader {
-                unix_ms: 0,
-                server: server.clone(),
-                workload: workload.clone(),
-                over: None,
-                load,
-                limit,
-                max: 1_500,
-            }),
+            Happened::CapacityStarted { load: found.load },
             Happened::LevelStarted { done: 0, level: 1_500, phase: CapacityPhase::StepUp },
             phase(Phase::WarmUp),
             Happened::LevelEnded(step.clone()),

@@ -215,13 +215,10 @@ fn a_running_race_shows_precision_lives_and_time() {
         dir: "results".into(),
         unix_ms: 0,
         asked,
-        stored: 0,
         events_missing: false,
         notes: Vec::new(),
     };
-    let pass = |pass, widest| {
-        Happened::PassStarted(PassStart { pass, loads: vec![load], passes: 40, widest })
-    };
+    let pass = |widest| Happened::PassStarted(PassStart { passes: 40, widest });
     let start = |pass: u32| {
         Happened::RoundStarted(RoundStart {
             pass: Some(pass),
@@ -236,9 +233,9 @@ fn a_running_race_shows_precision_lives_and_time() {
     };
     let events = [
         (0, Happened::RaceStarted(Box::new(header))),
-        (2, pass(0, None)),
+        (2, pass(None)),
         (2, start(0)),
-        (40, pass(5, Some(0.014))),
+        (40, pass(Some(0.014))),
         (40, start(5)),
     ];
     let show = |events: &[(u64, Happened)], progress| {

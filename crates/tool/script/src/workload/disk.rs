@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File},
-    io::Read,
+    io::{self, Read},
     path::Path,
 };
 
@@ -19,19 +19,22 @@ pub(crate) fn read(path: &Path) -> Result<String, String> {
 /// Returns the bytes of a file of limited size.
 pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, String> {
     let name = path.display();
-    let cannot = |error: std::io::Error| format!("cannot read {name}: {error}");
-    let about = fs::metadata(path).map_err(cannot)?;
+    let cannot = |error: io::Error| format!("cannot read {name}: {error}");
+    let content = match fs::metadata(path).map_err(cannot)?.is_file() {
+        true => read_at_most(path, MOST_BYTES).map_err(cannot)?,
+        false => None,
+    };
+    content.ok_or_else(|| {
+        format!("cannot read {name}: expected a file of at most {} MiB", MOST_BYTES >> 20)
+    })
+}
+
+/// Returns the bytes of a file; `None` if it has more than `most`, or has no end.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn read_at_most(path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
     let mut content = Vec::new();
-    if about.is_file() {
-        // One byte more than permitted, because the file may grow.
-        let file = File::open(path).map_err(cannot)?;
-        file.take(MOST_BYTES + 1).read_to_end(&mut content).map_err(cannot)?;
-    }
-    if !about.is_file() || content.len() as u64 > MOST_BYTES {
-        return Err(format!(
-            "cannot read {name}: expected a file of at most {} MiB",
-            MOST_BYTES >> 20
-        ));
-    }
-    Ok(content)
+    File::open(path)?.take(most + 1).read_to_end(&mut content)?;
+    Ok((content.len() as u64 <= most).then_some(content))
 }

@@ -2,9 +2,9 @@
 
 use super::text;
 use anyhow::{Context, bail};
+use regatta_script::read_at_most;
 use std::{
-    fs::{self, File},
-    io::Read,
+    fs,
     path::{Path, PathBuf},
 };
 
@@ -181,11 +181,6 @@ pub fn read(path: &Path, most: u64) -> Result<Vec<u8>, String> {
     if !is_file(path) {
         return Err("is not a file of the checkout".into());
     }
-    let mut bytes = Vec::new();
-    let file = File::open(path).and_then(|file| file.take(most + 1).read_to_end(&mut bytes));
-    file.map_err(|error| format!("cannot be read: {error}"))?;
-    match bytes.len() as u64 > most {
-        true => Err(format!("has more than {most} bytes")),
-        false => Ok(bytes),
-    }
+    let bytes = read_at_most(path, most).map_err(|error| format!("cannot be read: {error}"))?;
+    bytes.ok_or_else(|| format!("has more than {most} bytes"))
 }

@@ -7,8 +7,9 @@ use regatta_script::{
     dialects::grpc::{
         ExpectedMessage, GrpcAsks, GrpcCall, MessageStream, Template, Types, from_hex, rules,
     },
+    read_at_most,
 };
-use std::{fs::File, io::Read, path::PathBuf};
+use std::path::PathBuf;
 
 /// The call to send, and the expected reply.
 #[derive(Debug, Default, clap::Args)]
@@ -127,15 +128,11 @@ impl GrpcArgs {
             return Ok(self.message_hex.clone().map_or(Vec::new(), |Message(bytes)| bytes));
         };
         let shown = path.display();
-        let mut message = Vec::new();
-        // One byte more than permitted, to detect a file that is too long or endless.
-        File::open(path)
-            .and_then(|file| file.take(rules::LONGEST_MESSAGE as u64 + 1).read_to_end(&mut message))
-            .with_context(|| format!("--message-file {shown}"))?;
-        if message.len() > rules::LONGEST_MESSAGE {
-            bail!("--message-file {shown}: the file is too long; expected at most 4 MiB");
-        }
-        Ok(message)
+        read_at_most(path, rules::LONGEST_MESSAGE as u64)
+            .with_context(|| format!("--message-file {shown}"))?
+            .with_context(|| {
+                format!("--message-file {shown}: the file is too long; expected at most 4 MiB")
+            })
     }
 
     /// The flags that were given.

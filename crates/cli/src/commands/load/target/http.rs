@@ -9,9 +9,10 @@ use regatta_script::{
         Content, Expected, Field, HttpAsks, HttpRequest, HttpWorkload, Is, Member, Method, Status,
         Value, rules,
     },
+    read_at_most,
 };
 use serde_json::value::to_raw_value;
-use std::{fs::File, io::Read, path::PathBuf};
+use std::path::PathBuf;
 
 /// The HTTP request to send, and the expected reply.
 #[derive(Debug, clap::Args)]
@@ -149,15 +150,12 @@ impl HttpArgs {
         let Some(path) = &self.body_file else {
             return Ok(self.body.clone().map(String::into_bytes));
         };
-        let mut body = Vec::new();
-        // One byte more than permitted, to detect a file that is too long or endless.
-        File::open(path)
-            .and_then(|file| file.take(rules::LONGEST_BODY as u64 + 1).read_to_end(&mut body))
-            .with_context(|| format!("--body-file {}", path.display()))?;
-        if body.len() > rules::LONGEST_BODY {
-            bail!("--body-file {}: the file is too long; expected at most 4 MiB", path.display());
-        }
-        Ok(Some(body))
+        let shown = path.display();
+        let body = read_at_most(path, rules::LONGEST_BODY as u64)
+            .with_context(|| format!("--body-file {shown}"))?;
+        body.map(Some).with_context(|| {
+            format!("--body-file {shown}: the file is too long; expected at most 4 MiB")
+        })
     }
 
     /// The expectation for the content, and the text to compare it with.

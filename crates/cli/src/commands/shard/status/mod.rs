@@ -50,7 +50,7 @@ pub fn run(args: &StatusArgs) -> anyhow::Result<Outcome> {
     state.readiness = readiness;
     state.hot_keys = hot_keys(address)?;
     if args.json {
-        output::print(&(serde_json::to_string_pretty(&state)? + "\n"))?;
+        output::print(&regatta_report::pretty(&state))?;
     } else {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
         output::print(&state.text(now))?;

@@ -8,6 +8,7 @@ mod verifier;
 pub(crate) use explain::{explain, is_about_certificate};
 pub(crate) use session::{Fault, Session};
 
+use regatta_script::read_at_most;
 use rustls::{
     ClientConfig, RootCertStore,
     client::{Resumption, WebPkiServerVerifier},
@@ -16,8 +17,6 @@ use rustls::{
 };
 use serde::{Deserialize, Serialize};
 use std::{
-    fs::File,
-    io::Read,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -198,17 +197,13 @@ fn of_pem(pem: &str, provider: &Arc<CryptoProvider>) -> Result<Accepted, String>
     Ok(Accepted::Trusted { pinned, signed })
 }
 
-/// Reads a file of certificates. It reads at most one byte more than permitted, so that an endless file
-/// is detected. The bytes between the certificates need not be valid text.
+/// Reads a file of certificates. The bytes between them need not be valid text.
 fn read(path: &Path) -> Result<String, TlsError> {
-    let mut text = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut text))
-        .map_err(|error| refuse(path, error.to_string()))?;
-    if text.len() as u64 > MOST_BYTES {
-        return Err(refuse(path, format!("it is larger than {} MiB", MOST_BYTES >> 20)));
+    match read_at_most(path, MOST_BYTES) {
+        Ok(Some(text)) => Ok(String::from_utf8_lossy(&text).into_owned()),
+        Ok(None) => Err(refuse(path, format!("it is larger than {} MiB", MOST_BYTES >> 20))),
+        Err(error) => Err(refuse(path, error.to_string())),
     }
-    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 fn refuse(path: &Path, because: String) -> TlsError {

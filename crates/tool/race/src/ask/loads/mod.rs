@@ -3,7 +3,7 @@
 mod contradiction;
 
 use crate::ask::rate::{Paces, Rate};
-use regatta_record::{Arrivals, BackgroundLoad, Burst, CpuSets, Drive, LoadShape};
+use regatta_record::{Arrivals, BackgroundLoad, Burst, CpuSets, Drive, LoadShape, joined};
 use serde::Deserialize;
 use std::{collections::BTreeSet, num::NonZeroU32};
 
@@ -297,8 +297,7 @@ impl Loads {
 
     /// Describes the entry, e.g. `64 conn` or `64, 1000 conn × 3`.
     fn in_words(&self) -> String {
-        let list =
-            |values: &[u32]| values.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+        let list = |values: &[u32]| joined(values, ", ");
         let pipeline = match self.pipeline.values() {
             [1] => String::new(),
             values => format!(" × {}", list(values)),

@@ -87,7 +87,7 @@ pub fn pilot(
         }
         let Some(round) = ran? else { return Ok(None) };
         let took = budget.spend(began.elapsed());
-        events.emit(round_end(&round, None, None));
+        events.emit(round_end(&round, None));
         let Pace { rate_per_s, window_rate_per_s, unsteady_after_s } =
             Pace::of(&settler, longest, &round);
         rates.push(PilotRate {
