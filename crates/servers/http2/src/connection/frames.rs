@@ -12,7 +12,7 @@ use crate::{
     rule::Rule,
 };
 
-/// Takes bytes off the front of `input`, as far as the next step needs them.
+/// Takes the bytes of the next step off the front of `input`.
 #[inline]
 pub(crate) fn step<'a, E: Endpoint>(
     end: &mut E,
