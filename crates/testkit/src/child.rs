@@ -1,11 +1,13 @@
 //! Child processes of tests: run until they exit, or until a deadline.
 
 use std::{
+    borrow::BorrowMut,
     env,
     fs::File,
     io::{self, Read, Seek, Write},
+    ops::{Deref, DerefMut},
     path::PathBuf,
-    process::{Child, Command, ExitStatus, Stdio},
+    process::{Child, Command, ExitStatus, Output, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -13,6 +15,8 @@ use std::{
 /// A process that has exited, and its output.
 #[derive(Debug)]
 pub struct Ended {
+    /// The command, for messages.
+    pub command: String,
     /// Its exit status.
     pub status: ExitStatus,
     /// All that it wrote to stdout.
@@ -27,11 +31,64 @@ impl Ended {
     pub fn code(&self) -> i32 {
         self.status.code().unwrap_or_else(|| panic!("killed: {self:?}"))
     }
+
+    /// Checks the exit code.
+    #[track_caller]
+    pub fn with_status(self, code: i32) -> Ended {
+        assert_eq!(self.code(), code, "{self:?}");
+        self
+    }
+}
+
+/// Of a command that the test started by itself.
+impl From<Output> for Ended {
+    fn from(Output { status, stdout, stderr }: Output) -> Ended {
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Ended { command: String::new(), status, stdout: text(stdout), stderr: text(stderr) }
+    }
+}
+
+/// A child process, killed and reaped when dropped.
+#[derive(Debug)]
+pub struct Killed(pub Child);
+
+impl Killed {
+    /// Starts it without stdin.
+    #[track_caller]
+    pub fn start(command: &mut Command) -> Killed {
+        match command.stdin(Stdio::null()).spawn() {
+            Ok(child) => Killed(child),
+            Err(error) => panic!("{command:?}: {error}"),
+        }
+    }
+}
+
+impl Deref for Killed {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.0
+    }
+}
+
+impl DerefMut for Killed {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.0
+    }
+}
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        // It may have exited already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// Runs a command until it exits, without stdin. Kills it, and panics with its stderr, after `limit`.
 #[track_caller]
-pub fn run_within(limit: Duration, mut command: Command) -> Ended {
+pub fn run_within(limit: Duration, mut command: impl BorrowMut<Command>) -> Ended {
+    let command: &mut Command = command.borrow_mut();
     // Files, not pipes, so that the command does not block if nothing reads its output.
     let (mut stdout, mut stderr) = (unnamed_file(), unnamed_file());
     command.stdout(stdout.try_clone().unwrap()).stderr(stderr.try_clone().unwrap());
@@ -39,7 +96,7 @@ pub fn run_within(limit: Duration, mut command: Command) -> Ended {
     let status = exit_within(limit, &mut child);
     let (stdout, stderr) = (text(&mut stdout), text(&mut stderr));
     match status {
-        Some(status) => Ended { status, stdout, stderr },
+        Some(status) => Ended { command: format!("{command:?}"), status, stdout, stderr },
         None => panic!("{command:?} did not exit within {limit:?}: {stderr}"),
     }
 }

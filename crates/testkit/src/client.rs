@@ -1,6 +1,6 @@
 //! Raw clients: sockets with a deadline for each read and write, and checks of the bytes that arrive.
 
-use crate::deadline::DEADLINE;
+use crate::deadline::{DEADLINE, until};
 use socket2::{Domain, Socket, Type};
 use std::{
     io::{ErrorKind, Read},
@@ -15,6 +15,12 @@ pub fn connect(addr: SocketAddr) -> TcpStream {
     stream.set_write_timeout(Some(DEADLINE)).unwrap();
     stream.set_nodelay(true).unwrap();
     stream
+}
+
+/// Waits until a server listens at this address.
+#[track_caller]
+pub fn until_listens(addr: SocketAddr) {
+    until(&format!("a server listens at {addr}"), || TcpStream::connect(addr).is_ok());
 }
 
 /// Reads as many bytes as expected, and compares them.

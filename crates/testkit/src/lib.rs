@@ -1,4 +1,4 @@
-//! What the tests of all crates share: deadlines, child processes, raw clients, and the turn of a test that
+//! What the tests of all crates share: deadlines, child processes, raw clients, small servers, and the turn of a test that
 //! measures. Never part of a shipped program.
 
 #[cfg(feature = "browser")]
@@ -13,6 +13,7 @@ pub mod machine;
 pub mod malformed;
 pub mod port;
 pub mod prerequisite;
+pub mod server;
 pub mod skip;
 
 pub use skip::skip;

@@ -7,6 +7,7 @@
 
 mod client;
 mod cluster;
+mod driver;
 mod expect;
 mod node;
 mod pest;

@@ -1,13 +1,13 @@
 //! How soon a load stops, and in which stage a late reply counts.
 
-use crate::common::{Called, Server, double, plan};
-use regatta_load::{Arrivals, Drive, Plan, Stage, Tally, Until, WarmUp};
+use crate::common::{Server, assert_stops_within, double, plan};
+use regatta_load::{Arrivals, Plan, Stage, Tally, WarmUp};
 use regatta_testkit::machine;
 use std::{
     num::NonZeroU32,
-    sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
+    sync::atomic::{AtomicU64, Ordering::SeqCst},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 const MS: u64 = 1_000_000;
@@ -15,33 +15,7 @@ const MS: u64 = 1_000_000;
 #[test]
 fn stop_ends_the_load_at_once_up_to_the_end_of_the_window() {
     let _alone = machine::alone();
-    let silent = Server::lines(|_, _| Some(String::new()));
-    let right = Server::double();
-    let long = Duration::from_secs(20);
-    let until = Until::Elapsed(long);
-    let plans = [
-        Plan { connections: 2, until, ..plan(silent.address) },
-        Plan { threads: 2, connections: 4, until, ..plan(right.address) },
-        Plan { warm_up: WarmUp::Fixed(long), until, ..plan(right.address) },
-        Plan { drive: Drive::Churn, until, ..plan(right.address) },
-        Plan { until: Until::Requests(u64::MAX), ..plan(right.address) },
-    ];
-    for plan in plans {
-        let stop = AtomicBool::new(false);
-        let stopped = std::sync::Mutex::new(None);
-        let mut stop_later = |progress: &regatta_load::Progress| {
-            if progress.elapsed > Duration::from_millis(250) {
-                stopped.lock().unwrap().get_or_insert_with(Instant::now);
-                stop.store(true, SeqCst);
-            }
-        };
-        let tally =
-            regatta_load::run(&plan, &mut Called::default(), &mut stop_later, &stop).unwrap();
-        let took = stopped.lock().unwrap().unwrap().elapsed();
-        assert!(took < Duration::from_millis(200), "{took:?} after the stop: {plan:?}");
-        assert!(tally.interrupted);
-        assert!(tally.histogram.len() <= tally.replies);
-    }
+    assert_stops_within(Duration::from_millis(200));
 }
 
 fn stages(stages: &[(u64, u32)]) -> Vec<Stage> {

@@ -4,7 +4,7 @@ use crate::common::{Called, Server, answer_lines, assert_undisturbed, double, pl
 use regatta_load::{Drive, Error, LoadObserver, Moment, Plan, Until};
 use regatta_testkit::deadline::until;
 use std::{
-    net::{Shutdown, TcpListener, TcpStream},
+    net::{Shutdown, TcpStream},
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst},
@@ -116,8 +116,7 @@ fn the_reply_to_an_idle_connection_that_is_reopened_in_the_window_is_not_counted
     let idle: Arc<Mutex<Option<TcpStream>>> = Arc::default();
     let is_over = Arc::new(AtomicBool::new(false));
     let (kept, answers) = (idle.clone(), is_over.clone());
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let server = Server::numbered(listener, move |number, stream, requests| {
+    let server = Server::numbered(move |number, stream, requests| {
         if number == 1 {
             *kept.lock().unwrap() = Some(stream.try_clone().unwrap());
         }

@@ -1,8 +1,10 @@
 //! Servers that close, reset, refuse, die or stop answering. Errors are counted by kind and never in the
 //! histogram, and the load neither spins nor hangs.
 
-use crate::common::{Called, Server, answer_lines, double, in_burst, plan, run};
-use regatta_load::{Drive, Error, Plan, Until, WarmUp};
+use crate::common::{
+    Called, Server, answer_lines, assert_stops_within, double, in_burst, plan, run,
+};
+use regatta_load::{Drive, Error, Plan, Until};
 use regatta_testkit::client::refusing;
 use regatta_testkit::deadline::until;
 use rustix::net::{connect_unspec, listen};
@@ -195,33 +197,7 @@ fn a_server_that_dies_under_load_ends_the_run() {
 
 #[test]
 fn stop_ends_the_load_at_once_up_to_the_end_of_the_window() {
-    let silent = Server::lines(|_, _| Some(String::new()));
-    let right = Server::double();
-    let long = Duration::from_secs(20);
-    let until = Until::Elapsed(long);
-    let plans = [
-        Plan { connections: 2, until, ..plan(silent.address) },
-        Plan { threads: 2, connections: 4, until, ..plan(right.address) },
-        Plan { warm_up: WarmUp::Fixed(long), until, ..plan(right.address) },
-        Plan { drive: Drive::Churn, until, ..plan(right.address) },
-        Plan { until: Until::Requests(u64::MAX), ..plan(right.address) },
-    ];
-    for plan in plans {
-        let stop = AtomicBool::new(false);
-        let stopped = std::sync::Mutex::new(None);
-        let mut stop_later = |progress: &regatta_load::Progress| {
-            if progress.elapsed > Duration::from_millis(250) {
-                stopped.lock().unwrap().get_or_insert_with(Instant::now);
-                stop.store(true, SeqCst);
-            }
-        };
-        let tally =
-            regatta_load::run(&plan, &mut Called::default(), &mut stop_later, &stop).unwrap();
-        let took = stopped.lock().unwrap().unwrap().elapsed();
-        assert!(took < Duration::from_secs(5), "{took:?} after the stop: {plan:?}");
-        assert!(tally.interrupted);
-        assert!(tally.histogram.len() <= tally.replies);
-    }
+    assert_stops_within(Duration::from_secs(5));
 }
 
 #[test]

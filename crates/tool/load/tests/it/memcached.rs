@@ -1,19 +1,19 @@
 //! The text protocol of memcached, against memcached itself and against servers that get it wrong.
 
-use crate::common::{Server, assert_undisturbed, at, bounded, in_burst, plan, run, workload};
-use regatta_load::{Arrivals, Drive, Plan, Until};
+use crate::common::{Server, assert_undisturbed, bundled, in_every_shape, plan, run, workload};
+use regatta_load::{Plan, Until};
 use regatta_script::Workload;
+use regatta_testkit::{child::Killed, client::until_listens};
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpStream},
-    path::Path,
-    process::{Child, Command, Stdio},
-    time::{Duration, Instant},
+    process::{Command, Stdio},
+    time::Duration,
 };
 
 /// A memcached process.
 struct Memcached {
-    process: Child,
+    _process: Killed,
     address: SocketAddr,
 }
 
@@ -25,15 +25,9 @@ impl Memcached {
         let mut command = Command::new("memcached");
         // It runs as root only with `-u root`.
         command.args(["-l", "127.0.0.1", "-p", &port, "-U", "0", "-t", "1", "-u", "root"]);
-        let process =
-            command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("memcached starts");
-        let began = Instant::now();
-        let started = Memcached { process, address };
-        while TcpStream::connect(address).is_err() {
-            assert!(began.elapsed() < Duration::from_secs(20), "memcached does not listen");
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        started
+        let process = Killed::start(command.stdout(Stdio::null()).stderr(Stdio::null()));
+        until_listens(address);
+        Memcached { _process: process, address }
     }
 
     /// One of the counters that `stats` prints.
@@ -47,38 +41,12 @@ impl Memcached {
     }
 }
 
-impl Drop for Memcached {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-fn example() -> Workload {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../workloads/memcached.toml");
-    Workload::read(&path).unwrap()
-}
-
 #[test]
 #[cfg_attr(not(has_memcached), ignore = "memcached is not installed (scripts/setup)")]
 fn memcached_answers_every_kind_of_load_correctly() {
     let server = Memcached::start();
-    for workload in [workload("cache"), example()] {
-        let until = Until::Elapsed(Duration::from_millis(100));
-        let plan = Plan { workload, connections: 4, until, ..plan(server.address) };
-        let shapes = [
-            plan.clone(),
-            Plan { pipeline: 32, ..plan.clone() },
-            Plan { drive: Drive::Churn, ..plan.clone() },
-            Plan { drive: at(5_000, Arrivals::Poisson), ..plan.clone() },
-            Plan { drive: bounded(2), idle: 3, ..plan.clone() },
-            in_burst(2, 50, Plan { pipeline: 3, ..plan.clone() }),
-            Plan { until: Until::Requests(2_000), threads: 2, ..plan.clone() },
-        ];
-        for plan in shapes {
-            let tally = run(&plan).unwrap();
-            assert_undisturbed(&tally);
-        }
+    for workload in [workload("cache"), bundled("memcached.toml")] {
+        in_every_shape(workload, server.address);
     }
 }
 

@@ -1,21 +1,21 @@
 //! RESP against a real redis-server, and against one behind a faulty proxy.
 
-use crate::common::{Server, assert_undisturbed, at, bounded, in_burst, plan, run, workload};
-use regatta_load::{Arrivals, Drive, Plan, Until};
+use crate::common::{Server, assert_undisturbed, bundled, in_every_shape, plan, run, workload};
+use regatta_load::{Plan, Until};
 use regatta_script::Workload;
+use regatta_testkit::{child::Killed, deadline::until};
 use std::{
     cell::RefCell,
     io::{self, Read, Write},
     net::{Shutdown, SocketAddr, TcpStream},
-    path::Path,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 /// A redis-server process.
 struct Redis {
-    process: Child,
+    _process: Killed,
     address: SocketAddr,
     _folder: tempfile::TempDir,
 }
@@ -31,17 +31,9 @@ impl Redis {
         // Otherwise it serves only 127.0.0.1, and no other loopback address.
         command.args(["--protected-mode", "no"]);
         command.arg("--dir").arg(folder.path());
-        let process = command
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("redis-server starts");
-        let began = Instant::now();
-        let started = Redis { process, address, _folder: folder };
-        while started.ask("PING").is_none_or(|reply| reply != "+PONG\r\n") {
-            assert!(began.elapsed() < Duration::from_secs(20), "redis-server does not answer");
-            thread::sleep(Duration::from_millis(10));
-        }
+        let process = Killed::start(command.stdout(Stdio::null()).stderr(Stdio::null()));
+        let started = Redis { _process: process, address, _folder: folder };
+        until("redis-server answers", || started.ask("PING").is_some_and(|r| r == "+PONG\r\n"));
         started
     }
 
@@ -63,18 +55,6 @@ impl Redis {
     }
 }
 
-impl Drop for Redis {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-fn example(name: &str) -> Workload {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../workloads");
-    Workload::read(&folder.join(name)).unwrap()
-}
-
 fn of(text: &str) -> Workload {
     Workload::from_text(&format!("protocol = 'redis'\n{text}"), "mine").unwrap()
 }
@@ -83,24 +63,9 @@ fn of(text: &str) -> Workload {
 #[cfg_attr(not(has_redis_server), ignore = "redis-server is not installed (scripts/setup)")]
 fn a_real_server_answers_every_kind_of_load_correctly() {
     let server = Redis::start();
-    for workload in [workload("shard"), example("redis.toml")] {
-        for workload in [workload.sharing_keys().unwrap(), workload] {
-            let until = Until::Elapsed(Duration::from_millis(100));
-            let plan = Plan { workload, connections: 4, until, ..plan(server.address) };
-            let shapes = [
-                plan.clone(),
-                Plan { pipeline: 32, ..plan.clone() },
-                Plan { drive: Drive::Churn, ..plan.clone() },
-                Plan { drive: at(5_000, Arrivals::Poisson), ..plan.clone() },
-                Plan { drive: bounded(2), idle: 3, ..plan.clone() },
-                in_burst(2, 50, Plan { pipeline: 3, ..plan.clone() }),
-                Plan { until: Until::Requests(2_000), threads: 2, ..plan.clone() },
-            ];
-            for plan in shapes {
-                let tally = run(&plan).unwrap();
-                assert_undisturbed(&tally);
-            }
-        }
+    for workload in [workload("shard"), bundled("redis.toml")] {
+        in_every_shape(workload.sharing_keys().unwrap(), server.address);
+        in_every_shape(workload, server.address);
     }
 }
 
@@ -109,7 +74,7 @@ fn a_real_server_answers_every_kind_of_load_correctly() {
 fn a_real_server_answers_the_workloads_of_the_race_correctly() {
     let server = Redis::start();
     for name in ["set-get", "one-by-one", "mset-10", "mset-100", "mget-100"] {
-        let workload = example(&format!("shard-{name}.toml"));
+        let workload = bundled(&format!("shard-{name}.toml"));
         for pipeline in [1, 100, 1_000] {
             let plan = Plan {
                 workload: workload.clone(),

@@ -9,10 +9,9 @@ use regatta_script::{Workload, dialects::http::HttpRequest};
 use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
-    net::{Shutdown, TcpStream},
-    process::{Child, Command, Stdio},
+    net::Shutdown,
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 fn get(target: &str) -> Workload {
@@ -106,18 +105,6 @@ fn in_open_loop_latency_includes_the_handshake_of_a_reopened_connection() {
     assert!(least >= SLOW.as_nanos() as u64 * 9 / 10, "{least} ns");
 }
 
-/// nginx; dropping this stops it.
-struct Nginx(Child);
-
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        // SIGTERM: the master also stops its workers.
-        let pid = self.0.id().to_string();
-        let _ = Command::new("kill").arg(&pid).status();
-        let _ = self.0.wait();
-    }
-}
-
 #[test]
 #[cfg_attr(not(has_nginx), ignore = "nginx is not installed (scripts/setup)")]
 fn nginx_serves_closed_loops_churn_and_a_burst_over_tls() {
@@ -128,32 +115,16 @@ fn nginx_serves_closed_loops_churn_and_a_burst_over_tls() {
     fs::write(path("certificate.pem"), &shown.certificate_pem).unwrap();
     fs::write(path("key.pem"), &shown.key_pem).unwrap();
     fs::write(path("long"), vec![b'x'; 300_000]).unwrap();
-    let port = regatta_testkit::port::free();
-    let root = folder.path().display();
-    let config = format!(
-        "daemon off; worker_processes 1; pid {root}/pid; error_log {root}/error.log;\n\
-         events {{ worker_connections 256; }}\n\
-         http {{ access_log off; keepalive_requests 100; client_body_temp_path {root}/a;\n\
-         proxy_temp_path {root}/b; fastcgi_temp_path {root}/c; uwsgi_temp_path {root}/d;\n\
-         scgi_temp_path {root}/e;\n\
-         server {{ listen 127.0.0.1:{port} ssl; ssl_certificate {root}/certificate.pem;\n\
-         ssl_certificate_key {root}/key.pem; ssl_protocols TLSv1.2 TLSv1.3;\n\
-         location = / {{ return 200 'hello'; }}\n\
-         location = /long {{ root {root}; }} }} }}\n"
+    let server = format!(
+        "ssl_certificate {}; ssl_certificate_key {}; ssl_protocols TLSv1.2 TLSv1.3;
+         location = / {{ return 200 'hello'; }}",
+        path("certificate.pem"),
+        path("key.pem")
     );
-    fs::write(path("nginx.conf"), config).unwrap();
-    let mut command = nginx();
-    command.args(["-c", &path("nginx.conf"), "-p", &path("")]);
-    let _nginx = Nginx(command.stderr(Stdio::null()).spawn().unwrap());
-    let address = ([127, 0, 0, 1], port).into();
-    let ends = Instant::now() + Duration::from_secs(20);
-    while TcpStream::connect(address).is_err() {
-        assert!(Instant::now() < ends, "{:?}", fs::read_to_string(path("error.log")));
-        thread::sleep(Duration::from_millis(10));
-    }
+    let (_nginx, address) = nginx(folder.path(), "ssl", &server);
     let plan = Plan {
         tls: Some(authority.trusted("localhost")),
-        host: format!("localhost:{port}"),
+        host: format!("localhost:{}", address.port()),
         workload: get("/"),
         connections: 8,
         ..plan(address)

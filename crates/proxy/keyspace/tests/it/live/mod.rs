@@ -3,21 +3,20 @@
 pub mod table;
 
 use regatta_proto::resp::{Replies, Value, write_command};
+use regatta_testkit::{
+    child::Killed,
+    deadline::{DEADLINE, until},
+};
 use std::{
     io::{Read, Write},
     os::unix::net::UnixStream,
-    process::{Child, Command, Stdio},
-    thread,
-    time::{Duration, Instant},
+    process::{Command, Stdio},
 };
 use tempfile::TempDir;
 
-/// Timeout for the start of the server, and for each reply.
-const DEADLINE: Duration = Duration::from_secs(20);
-
 /// A running redis-server with empty data. It stops when dropped.
 pub struct Redis {
-    child: Child,
+    child: Killed,
     folder: TempDir,
 }
 
@@ -25,23 +24,19 @@ impl Redis {
     /// Starts the server on a socket in a new directory, and waits until it listens.
     pub fn start() -> Redis {
         let folder = tempfile::tempdir().expect("a temporary directory");
-        let started = Command::new("redis-server")
+        let mut command = Command::new("redis-server");
+        command
             .args(["--port", "0", "--unixsocket", "redis.sock", "--save", ""])
             .args(["--appendonly", "no", "--logfile", "redis.log"])
             .current_dir(folder.path())
-            .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        let child = started.expect("redis-server starts");
-        let mut redis = Redis { child, folder };
-        let deadline = Instant::now() + DEADLINE;
-        while redis.stream().is_err() {
+            .stderr(Stdio::null());
+        let mut redis = Redis { child: Killed::start(&mut command), folder };
+        until("redis-server listens", || {
             let ended = redis.child.try_wait().expect("its state");
             assert!(ended.is_none(), "redis-server exited: {ended:?}");
-            assert!(Instant::now() < deadline, "redis-server does not listen");
-            thread::sleep(Duration::from_millis(5));
-        }
+            redis.stream().is_ok()
+        });
         redis
     }
 
@@ -55,13 +50,6 @@ impl Redis {
         stream.set_read_timeout(Some(DEADLINE)).expect("a timeout");
         stream.set_write_timeout(Some(DEADLINE)).expect("a timeout");
         Client { stream }
-    }
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

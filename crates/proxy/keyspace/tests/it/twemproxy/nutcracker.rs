@@ -1,5 +1,9 @@
 //! A real nutcracker, and a client for it.
 
+use regatta_testkit::{
+    child::Killed,
+    deadline::{DEADLINE, until},
+};
 use std::{
     fmt::Write as _,
     fs,
@@ -7,13 +11,8 @@ use std::{
     net::TcpListener,
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    thread,
-    time::{Duration, Instant},
+    process::{Command, Stdio},
 };
-
-/// Timeout for the start of the proxy, and for each reply.
-const DEADLINE: Duration = Duration::from_secs(20);
 
 /// A pool of the configuration.
 pub struct Pool {
@@ -26,7 +25,7 @@ pub struct Pool {
 
 /// A running nutcracker. It stops when dropped.
 pub struct Nutcracker {
-    child: Child,
+    child: Killed,
     folder: PathBuf,
 }
 
@@ -41,16 +40,15 @@ impl Nutcracker {
             let free = TcpListener::bind("127.0.0.1:0").expect("a port");
             let port = free.local_addr().expect("an address").port();
             drop(free);
-            let child = Command::new(program)
+            let mut command = Command::new(program);
+            command
                 .args(["--conf-file", "nutcracker.yml", "--output", "nutcracker.log"])
                 .args(["--pid-file", "nutcracker.pid"])
                 .args(["--stats-addr", "127.0.0.1", "--stats-port", &port.to_string()])
                 .current_dir(folder)
-                .stdin(Stdio::null())
                 .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn()
-                .expect("nutcracker starts");
+                .stderr(Stdio::null());
+            let child = Killed::start(&mut command);
             let mut started = Nutcracker { child, folder: folder.to_owned() };
             if started.listens(pools.len()) {
                 return started;
@@ -62,17 +60,14 @@ impl Nutcracker {
 
     /// Waits until all pools listen. Returns `false` if the program exits.
     fn listens(&mut self, pools: usize) -> bool {
-        let deadline = Instant::now() + DEADLINE;
+        let mut has_ended = false;
         for pool in 0..pools {
-            while UnixStream::connect(socket(&self.folder, pool)).is_err() {
-                if self.child.try_wait().expect("its state").is_some() {
-                    return false;
-                }
-                assert!(Instant::now() < deadline, "pool {pool} does not listen");
-                thread::sleep(Duration::from_millis(5));
-            }
+            until(&format!("pool {pool} listens"), || {
+                has_ended = self.child.try_wait().expect("its state").is_some();
+                has_ended || UnixStream::connect(socket(&self.folder, pool)).is_ok()
+            });
         }
-        true
+        !has_ended
     }
 
     /// Connects to a pool.
@@ -81,13 +76,6 @@ impl Nutcracker {
         stream.set_read_timeout(Some(DEADLINE)).expect("a timeout");
         stream.set_write_timeout(Some(DEADLINE)).expect("a timeout");
         Client { replies: BufReader::new(stream) }
-    }
-}
-
-impl Drop for Nutcracker {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

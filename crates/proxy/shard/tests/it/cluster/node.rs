@@ -1,9 +1,10 @@
 //! A cluster of small Redis servers.
 
 use super::{Fault, Seen};
+use crate::driver::Received;
 use rand::{Rng, rngs::SmallRng};
 use regatta_keyspace::map::{SLOTS, slot};
-use regatta_proto::resp::{CommandLimits, Commands, write_bulk};
+use regatta_proto::resp::write_bulk;
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
@@ -20,6 +21,11 @@ pub fn slot_of(tag: usize) -> u16 {
 /// The address of a node.
 pub fn address(node: usize) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 7000 + node as u16))
+}
+
+/// The node at an address.
+pub fn node_at(address: SocketAddr) -> usize {
+    usize::from(address.port() - 7000)
 }
 
 /// A node, and what it knows.
@@ -55,13 +61,10 @@ pub struct Cluster {
 /// A connection from the node's side.
 #[derive(Default)]
 pub struct Session {
-    commands: Option<Commands>,
-    input: Vec<u8>,
+    pub received: Received,
     asking: bool,
     multi: Option<Vec<Vec<Vec<u8>>>>,
     is_aborted: bool,
-    /// The command that was received last, as it was sent.
-    pub last: Vec<u8>,
 }
 
 impl Cluster {
@@ -282,7 +285,7 @@ impl Cluster {
         seen: &mut Seen,
         random: &mut SmallRng,
     ) -> bool {
-        let Some(args) = session.next() else { return false };
+        let Some(args) = session.received.next() else { return false };
         if self.fault == Some(Fault::TryAgainOvertaken) && self.is_split(node, &args, session) {
             self.try_again_later((node, session), &args, out, seen);
             return true;
@@ -292,7 +295,7 @@ impl Cluster {
             && matches!(&args[0][..], b"set" | b"append")
             && session.multi.is_none()
             && !session.asking
-            && let Some(second) = session.next()
+            && let Some(second) = session.received.next()
         {
             let (mut one, mut two) = (Vec::new(), Vec::new());
             self.command((node, session), &second, &mut two, seen);
@@ -345,7 +348,7 @@ impl Cluster {
         out: &mut Vec<u8>,
         seen: &mut Seen,
     ) {
-        let second = session.next();
+        let second = session.received.next();
         let is_set = |second: &&Vec<Vec<u8>>| matches!(&second[0][..], b"set" | b"append");
         let follows = second.as_ref().filter(is_set).is_some_and(|second| {
             keys(args).contains(&&second[1]) && self.nodes[node].keys.contains_key(&second[1])
@@ -542,21 +545,6 @@ impl Cluster {
                 }
             }
         }
-    }
-}
-
-impl Session {
-    pub fn feed(&mut self, bytes: &[u8]) {
-        self.input.extend_from_slice(bytes);
-    }
-
-    fn next(&mut self) -> Option<Vec<Vec<u8>>> {
-        let commands = self.commands.get_or_insert_with(|| Commands::new(CommandLimits::default()));
-        let (taken, command) = commands.next(&self.input).expect("the proxy speaks RESP");
-        let args = command.map(|command| command.args().map(<[u8]>::to_vec).collect::<Vec<_>>());
-        self.last.clear();
-        self.last.extend(self.input.drain(..taken));
-        args
     }
 }
 

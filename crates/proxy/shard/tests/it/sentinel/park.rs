@@ -5,8 +5,9 @@
 //!   only if a majority gives it in one round.
 
 use super::{Fault, Seen};
+use crate::driver::Received;
 use rand::{Rng, rngs::SmallRng};
-use regatta_proto::resp::{CommandLimits, Commands, write_bulk};
+use regatta_proto::resp::write_bulk;
 use std::{
     collections::BTreeMap,
     net::SocketAddr,
@@ -88,15 +89,12 @@ pub struct Park {
 /// A connection from the side of a server or a Sentinel.
 #[derive(Default)]
 pub struct Session {
-    commands: Option<Commands>,
-    input: Vec<u8>,
+    pub received: Received,
     /// It was a master when it was asked for its role.
     has_role: bool,
     pub is_subscribed: bool,
     /// A reply that is sent after the next one.
     delayed: Option<Vec<u8>>,
-    /// The command that was received last, as it was sent.
-    pub last: Vec<u8>,
 }
 
 impl Park {
@@ -267,7 +265,7 @@ impl Park {
         if self.sentinels[sentinel].state == State::Silent {
             return false;
         }
-        let Some(args) = session.next() else { return false };
+        let Some(args) = session.received.next() else { return false };
         match &args[0].to_ascii_uppercase()[..] {
             b"SUBSCRIBE" => {
                 session.is_subscribed = true;
@@ -310,7 +308,7 @@ impl Park {
         seen: &mut Seen,
         random: &mut SmallRng,
     ) -> Result<bool, String> {
-        let Some(args) = session.next() else { return Ok(false) };
+        let Some(args) = session.received.next() else { return Ok(false) };
         let one = &mut self.servers[server];
         match &args[0].to_ascii_lowercase()[..] {
             b"role" => {
@@ -350,20 +348,5 @@ impl Park {
             }
         }
         Ok(true)
-    }
-}
-
-impl Session {
-    pub fn feed(&mut self, bytes: &[u8]) {
-        self.input.extend_from_slice(bytes);
-    }
-
-    fn next(&mut self) -> Option<Vec<Vec<u8>>> {
-        let commands = self.commands.get_or_insert_with(|| Commands::new(CommandLimits::default()));
-        let (taken, command) = commands.next(&self.input).expect("the proxy speaks RESP");
-        let args = command.map(|command| command.args().map(<[u8]>::to_vec).collect::<Vec<_>>());
-        self.last.clear();
-        self.last.extend(self.input.drain(..taken));
-        args
     }
 }

@@ -5,22 +5,26 @@
 pub mod slow;
 pub mod tls;
 
-use regatta_load::{Arrivals, Burst, Drive, Error, LoadObserver, Moment, Plan, Tally, Until};
+use regatta_load::{
+    Arrivals, Burst, Drive, Error, LoadObserver, Moment, Plan, Progress, Tally, Until, WarmUp,
+};
 use regatta_script::{
     Workload,
     dialects::http::{HttpAsks, HttpRequest, HttpWorkload},
 };
-use regatta_testkit::prerequisite::find;
+use regatta_testkit::{child::Killed, client::until_listens, port, prerequisite::find, server};
 use std::{
+    ffi::OsStr,
+    fs,
     io::{BufRead, BufReader, Write},
     net::{Shutdown, SocketAddr, TcpListener, TcpStream},
     num::NonZeroU32,
-    process::Command,
+    path::Path,
+    process::{Command, Stdio},
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst},
     },
-    thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
@@ -31,56 +35,41 @@ pub struct Server {
     pub requests: Arc<AtomicU64>,
     /// Connections that were accepted.
     pub accepted: Arc<AtomicUsize>,
-    closing: Arc<AtomicBool>,
-    streams: Arc<Mutex<Vec<TcpStream>>>,
-    acceptor: Option<JoinHandle<()>>,
+    server: server::Server,
 }
 
 impl Server {
-    /// Starts a server that calls `serve` with each connection and the counter of requests.
+    /// Starts a server that calls `serve` with each connection and the counter of requests. Connections stay open when
+    /// it returns.
     pub fn start(serve: impl Fn(TcpStream, &AtomicU64) + Send + Sync + 'static) -> Server {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        Self::on(listener, serve)
+        Server::on(listener(), serve)
     }
 
     pub fn on(
         listener: TcpListener,
         serve: impl Fn(TcpStream, &AtomicU64) + Send + Sync + 'static,
     ) -> Server {
-        Self::numbered(listener, move |_, stream, requests| serve(stream, requests))
+        Server::serving(listener, move |_, stream, requests| serve(stream, requests))
     }
 
     /// Also passes the number of the connection to `serve`, counted from 0 in the order of acceptance.
     pub fn numbered(
+        serve: impl Fn(usize, TcpStream, &AtomicU64) + Send + Sync + 'static,
+    ) -> Server {
+        Server::serving(listener(), serve)
+    }
+
+    fn serving(
         listener: TcpListener,
         serve: impl Fn(usize, TcpStream, &AtomicU64) + Send + Sync + 'static,
     ) -> Server {
-        let address = listener.local_addr().unwrap();
-        let (requests, accepted) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicUsize::new(0)));
-        let closing = Arc::new(AtomicBool::new(false));
-        let streams: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
-        let serve = Arc::new(serve);
-        let acceptor = thread::spawn({
-            let (requests, accepted) = (requests.clone(), accepted.clone());
-            let (closing, streams) = (closing.clone(), streams.clone());
-            move || {
-                let mut serving = Vec::new();
-                loop {
-                    let (stream, _) = listener.accept().unwrap();
-                    if closing.load(SeqCst) {
-                        break;
-                    }
-                    stream.set_nodelay(true).unwrap();
-                    streams.lock().unwrap().push(stream.try_clone().unwrap());
-                    let number = accepted.fetch_add(1, SeqCst);
-                    let (serve, requests) = (serve.clone(), requests.clone());
-                    serving.push(thread::spawn(move || serve(number, stream, &requests)));
-                }
-                drop(listener);
-                serving.into_iter().for_each(|one| one.join().unwrap());
-            }
+        let (requests, open) = (Arc::<AtomicU64>::default(), Mutex::new(Vec::new()));
+        let counted = requests.clone();
+        let server = server::Server::on(listener, move |number, stream| {
+            open.lock().unwrap().push(stream.try_clone().unwrap());
+            serve(number, stream, &counted);
         });
-        Server { address, requests, accepted, closing, streams, acceptor: Some(acceptor) }
+        Server { address: server.addr, requests, accepted: server.accepted.clone(), server }
     }
 
     /// A server that answers each line with `answer(line number on its connection, line)`. On `None` it
@@ -102,20 +91,12 @@ impl Server {
 
     /// Closes the port and every connection.
     pub fn die(&mut self) {
-        let Some(acceptor) = self.acceptor.take() else { return };
-        self.closing.store(true, SeqCst);
-        drop(TcpStream::connect(self.address));
-        for stream in self.streams.lock().unwrap().drain(..) {
-            let _ = stream.shutdown(Shutdown::Both);
-        }
-        acceptor.join().unwrap();
+        self.server.stop();
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.die();
-    }
+fn listener() -> TcpListener {
+    TcpListener::bind("127.0.0.1:0").unwrap()
 }
 
 /// Reads lines and answers all that are buffered with one write.
@@ -219,9 +200,88 @@ pub fn run(plan: &Plan) -> Result<Tally, Error> {
     result
 }
 
-/// nginx.
-pub fn nginx() -> Command {
-    Command::new(find("nginx").expect("nginx is installed"))
+/// Starts nginx with one server, in a folder, whose files it serves. It announces the close of every connection after
+/// 100 requests. `listen` and `server` are parts of its configuration.
+pub fn nginx(folder: &Path, listen: &str, server: &str) -> (Killed, SocketAddr) {
+    let (port, at) = (port::free(), folder.display());
+    let conf = format!(
+        "daemon off; master_process off; pid {at}/pid; error_log {at}/error;
+         events {{ worker_connections 512; }}
+         http {{
+             access_log off; client_body_temp_path {at}/a; proxy_temp_path {at}/b;
+             fastcgi_temp_path {at}/c; uwsgi_temp_path {at}/d; scgi_temp_path {at}/e;
+             keepalive_requests 100;
+             server {{ listen 127.0.0.1:{port} {listen}; root {at}; {server} }}
+         }}"
+    );
+    fs::write(folder.join("nginx.conf"), conf).unwrap();
+    let mut nginx = Command::new(find("nginx").expect("nginx is installed"));
+    nginx.arg("-c").arg(folder.join("nginx.conf")).arg("-p").arg(folder).stderr(Stdio::null());
+    let (nginx, address) = (Killed::start(&mut nginx), ([127, 0, 0, 1], port).into());
+    until_listens(address);
+    (nginx, address)
+}
+
+/// A program for node, which prints the port on which it listens.
+pub fn node(program: &str, arguments: &[&OsStr]) -> (Killed, SocketAddr) {
+    let mut node = Command::new("node");
+    node.args(["-e", program, "--"]).args(arguments).stdout(Stdio::piped());
+    let (mut node, mut port) = (Killed::start(&mut node), String::new());
+    BufReader::new(node.stdout.take().unwrap()).read_line(&mut port).unwrap();
+    (node, ([127, 0, 0, 1], port.trim().parse().unwrap()).into())
+}
+
+/// A workload file of the repository.
+pub fn bundled(name: &str) -> Workload {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../workloads");
+    Workload::read(&folder.join(name)).unwrap()
+}
+
+/// Runs a cache's workload with every kind of load, without errors.
+pub fn in_every_shape(workload: Workload, target: SocketAddr) {
+    let until = Until::Elapsed(Duration::from_millis(100));
+    let plan = Plan { workload, connections: 4, until, ..plan(target) };
+    for plan in [
+        plan.clone(),
+        Plan { pipeline: 32, ..plan.clone() },
+        Plan { drive: Drive::Churn, ..plan.clone() },
+        Plan { drive: at(5_000, Arrivals::Poisson), ..plan.clone() },
+        Plan { drive: bounded(2), idle: 3, ..plan.clone() },
+        in_burst(2, 50, Plan { pipeline: 3, ..plan.clone() }),
+        Plan { until: Until::Requests(2_000), threads: 2, ..plan.clone() },
+    ] {
+        assert_undisturbed(&run(&plan).unwrap());
+    }
+}
+
+/// Checks that a stop ends loads of every kind so soon, up to the end of the window.
+pub fn assert_stops_within(limit: Duration) {
+    let silent = Server::lines(|_, _| Some(String::new()));
+    let right = Server::double();
+    let long = Duration::from_secs(20);
+    let until = Until::Elapsed(long);
+    let plans = [
+        Plan { connections: 2, until, ..plan(silent.address) },
+        Plan { threads: 2, connections: 4, until, ..plan(right.address) },
+        Plan { warm_up: WarmUp::Fixed(long), until, ..plan(right.address) },
+        Plan { drive: Drive::Churn, until, ..plan(right.address) },
+        Plan { until: Until::Requests(u64::MAX), ..plan(right.address) },
+    ];
+    for plan in plans {
+        let (stop, mut stopped) = (AtomicBool::new(false), None);
+        let mut stop_later = |progress: &Progress| {
+            if progress.elapsed > Duration::from_millis(250) {
+                stopped.get_or_insert_with(Instant::now);
+                stop.store(true, SeqCst);
+            }
+        };
+        let tally =
+            regatta_load::run(&plan, &mut Called::default(), &mut stop_later, &stop).unwrap();
+        let took = stopped.unwrap().elapsed();
+        assert!(took < limit, "{took:?} after the stop: {plan:?}");
+        assert!(tally.interrupted);
+        assert!(tally.histogram.len() <= tally.replies);
+    }
 }
 
 /// Checks what must hold for every run without errors.

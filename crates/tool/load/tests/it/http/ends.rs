@@ -10,7 +10,7 @@ use regatta_script::dialects::http::{HttpRequest, Method};
 use rustix::net::connect_unspec;
 use std::{
     io::{Read, Write},
-    net::{Shutdown, TcpListener},
+    net::Shutdown,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
@@ -122,8 +122,7 @@ fn a_reset_after_a_reply_with_connection_close_is_not_an_error() {
 /// Servers send 408 to connections that are silent for too long, and close them.
 #[test]
 fn an_idle_connection_that_times_out_on_the_server_is_reopened_without_an_error() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let server = Server::numbered(listener, |number, mut stream, requests| {
+    let server = Server::numbered(|number, mut stream, requests| {
         let mut request = [0; 1_000];
         if !matches!(stream.read(&mut request), Ok(n) if n > 0) {
             return;

@@ -1,7 +1,7 @@
 //! Independent servers: their replies are correct with several kinds of load.
 
 use crate::{
-    common::{Server, asks, assert_undisturbed, at, nginx, run, workload},
+    common::{Server, asks, assert_undisturbed, at, nginx, node, run, workload},
     http::get,
 };
 use regatta_load::{Arrivals, Drive, Plan, Until};
@@ -11,13 +11,10 @@ use regatta_script::{
 };
 use std::{
     fs,
-    io::{BufRead, BufReader, Read, Write},
-    net::{Shutdown, SocketAddr, TcpStream},
-    path::Path,
-    process::{Child, Command, Stdio},
+    io::{Read, Write},
+    net::Shutdown,
     sync::atomic::Ordering::SeqCst,
-    thread,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{SystemTime, UNIX_EPOCH},
 };
 use ureq_proto::{
     http::Response,
@@ -33,29 +30,6 @@ fn in_all_ways(plan: &Plan) {
         Plan { drive: at(500, Arrivals::Poisson), connections: 3, ..plan.clone() },
     ] {
         assert_undisturbed(&run(&plan).unwrap());
-    }
-}
-
-/// A process; dropping this kills it.
-struct Process(Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Starts the program.
-fn started(command: &mut Command) -> Process {
-    Process(command.stdin(Stdio::null()).spawn().unwrap())
-}
-
-fn await_port(address: SocketAddr) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while TcpStream::connect(address).is_err() {
-        assert!(Instant::now() < deadline, "no server listens at {address}");
-        thread::sleep(Duration::from_millis(10));
     }
 }
 
@@ -84,35 +58,10 @@ fn node_serves_hello_and_hash() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     hash_file::write(&file).unwrap();
-    let mut node = Command::new("node");
-    node.args(["-e", NODE, "--"]).arg(&file).stdout(Stdio::piped());
-    let mut node = started(&mut node);
-    let mut port = String::new();
-    BufReader::new(node.0.stdout.take().unwrap()).read_line(&mut port).unwrap();
-    let address = SocketAddr::from(([127, 0, 0, 1], port.trim().parse().unwrap()));
+    let (_node, address) = node(NODE, &[file.as_os_str()]);
     for workload in [workload("hello"), workload("hash").with_n(3).unwrap()] {
         in_all_ways(&Plan { workload, ..get(address) });
     }
-}
-
-fn nginx_conf(port: u16, folder: &Path) -> String {
-    let folder = folder.display();
-    format!(
-        "daemon off; master_process off; pid {folder}/pid; error_log {folder}/error;
-         events {{ worker_connections 512; }}
-         http {{
-             access_log off; client_body_temp_path {folder}/a; proxy_temp_path {folder}/b;
-             fastcgi_temp_path {folder}/c; uwsgi_temp_path {folder}/d; scgi_temp_path {folder}/e;
-             keepalive_requests 100;
-             server {{
-                 listen 127.0.0.1:{port}; default_type text/plain;
-                 location = / {{ return 200 \"Hello. The time is $msec\"; }}
-                 location = /hash {{ return 200 \"{digest}\"; }}
-                 location = /large {{ root {folder}; }}
-             }}
-         }}",
-        digest = hash_file::DIGEST
-    )
 }
 
 /// nginx announces the close of every connection after 100 requests.
@@ -120,15 +69,14 @@ fn nginx_conf(port: u16, folder: &Path) -> String {
 #[cfg_attr(not(has_nginx), ignore = "nginx is not installed (scripts/setup)")]
 fn nginx_serves_hello_a_text_and_a_file() {
     let folder = tempfile::tempdir().unwrap();
-    let port = regatta_testkit::port::free();
-    let conf = folder.path().join("nginx.conf");
-    fs::write(&conf, nginx_conf(port, folder.path())).unwrap();
     fs::write(folder.path().join("large"), vec![b'x'; 1 << 20]).unwrap();
-    let mut nginx = nginx();
-    nginx.arg("-c").arg(&conf).arg("-p").arg(folder.path()).stderr(Stdio::null());
-    let _nginx = started(&mut nginx);
-    let address = SocketAddr::from(([127, 0, 0, 1], port));
-    await_port(address);
+    let server = format!(
+        "default_type text/plain;
+         location = / {{ return 200 \"Hello. The time is $msec\"; }}
+         location = /hash {{ return 200 \"{}\"; }}",
+        hash_file::DIGEST
+    );
+    let (_nginx, address) = nginx(folder.path(), "", &server);
     let mut digest = HttpRequest::get("/hash");
     digest.expected.content = Content::Text;
     digest.text = hash_file::DIGEST.into();

@@ -1,9 +1,6 @@
 //! Connections whose close the server announces by GOAWAY.
 
-use super::{
-    items,
-    peer::{Got, Peer},
-};
+use super::{items, peer::Got};
 use crate::common::{Server, assert_undisturbed, at, bounded, in_burst, run};
 use regatta_http2::ErrorCode;
 use regatta_load::{Arrivals, Drive, Plan, Until};
@@ -22,8 +19,7 @@ use std::{
 pub fn server(most: u64, delay: Duration) -> (Server, Arc<AtomicU64>) {
     let ignored = Arc::new(AtomicU64::new(0));
     let counted = ignored.clone();
-    let server = Server::start(move |stream, requests| {
-        let Some(mut peer) = Peer::new(stream, &[]) else { return };
+    let server = super::serving(&[], move |mut peer, requests| {
         peer.wait_at_most(Duration::from_millis(1));
         let (mut pending, mut processed) = (Vec::new(), 0);
         while processed < most {
@@ -121,8 +117,7 @@ fn in_open_loop_no_request_is_lost_and_none_is_counted_twice() {
 
 #[test]
 fn a_connection_that_the_server_ends_with_an_error_is_not_an_announced_close() {
-    let server = Server::start(|stream, requests| {
-        let Some(mut peer) = Peer::new(stream, &[]) else { return };
+    let server = super::serving(&[], |mut peer, requests| {
         while let Some(asked) = peer.ask() {
             if requests.fetch_add(1, SeqCst) == 20 {
                 peer.go_away(asked.stream - 2, ErrorCode::ENHANCE_YOUR_CALM);
@@ -140,8 +135,7 @@ fn a_connection_that_the_server_ends_with_an_error_is_not_an_announced_close() {
 
 #[test]
 fn a_connection_that_closes_without_announcement_loses_its_requests() {
-    let server = Server::start(|stream, requests| {
-        let Some(mut peer) = Peer::new(stream, &[]) else { return };
+    let server = super::serving(&[], |mut peer, requests| {
         while let Some(asked) = peer.ask() {
             if requests.fetch_add(1, SeqCst) == 20 {
                 return peer.finish();
@@ -157,8 +151,7 @@ fn a_connection_that_closes_without_announcement_loses_its_requests() {
 
 #[test]
 fn in_open_loop_requests_that_no_connection_processes_are_errors() {
-    let server = Server::start(|stream, _| {
-        let Some(mut peer) = Peer::new(stream, &[]) else { return };
+    let server = super::serving(&[], |mut peer, _| {
         if peer.ask().is_some() {
             std::thread::sleep(Duration::from_millis(20));
             peer.go_away(0, ErrorCode::NO_ERROR);
@@ -189,8 +182,7 @@ fn requests_that_a_server_refuses_are_asked_again_and_not_replaced_by_others() {
     let is_dear = |number: u64| number.is_multiple_of(10);
     let answered = Arc::new(AtomicU64::new(0));
     let (dear, pipelines) = (Arc::clone(&answered), [1, 8]);
-    let server = Server::start(move |stream, requests| {
-        let Some(mut peer) = Peer::new(stream, &[]) else { return };
+    let server = super::serving(&[], move |mut peer, requests| {
         for i in 0.. {
             let Some(asked) = peer.ask() else { return };
             // It answers every second one in the end.
@@ -221,8 +213,7 @@ fn requests_that_a_server_refuses_are_asked_again_and_not_replaced_by_others() {
 
 #[test]
 fn in_open_loop_what_a_server_refuses_late_is_not_the_lag_of_the_load() {
-    let server = Server::start(|stream, requests| {
-        let Some(mut peer) = Peer::new(stream, &[]) else { return };
+    let server = super::serving(&[], |mut peer, requests| {
         while let Some(asked) = peer.ask() {
             if requests.fetch_add(1, SeqCst).is_multiple_of(3) {
                 std::thread::sleep(Duration::from_millis(200));

@@ -37,8 +37,7 @@ fn is_found(tally: &Tally, seen: &str) {
 #[test]
 fn an_honest_server_has_no_faults_in_any_pieces() {
     for in_bytes in [false, true] {
-        let server = Server::start(move |stream, _| {
-            let Some(mut peer) = Peer::new(stream, &[]) else { return };
+        let server = super::serving(&[], move |mut peer, _| {
             peer.in_bytes = in_bytes;
             while let Some(asked) = peer.ask() {
                 peer.right(&asked);

@@ -1,10 +1,7 @@
 //! Settings and windows that change while the load runs.
 
-use super::{
-    items, over_http2,
-    peer::{Got, Peer},
-};
-use crate::common::{Server, assert_undisturbed, run};
+use super::{items, over_http2, peer::Got};
+use crate::common::{assert_undisturbed, run};
 use regatta_http2::frame::write;
 use regatta_load::{Plan, Until};
 use std::{
@@ -24,8 +21,7 @@ const WINDOW: u16 = 4;
 fn a_limit_of_streams_that_changes_is_obeyed() {
     let most = Arc::new(AtomicUsize::new(0));
     let seen = most.clone();
-    let server = Server::start(move |stream, _| {
-        let Some(mut peer) = Peer::new(stream, &[(STREAMS, 3)]) else { return };
+    let server = super::serving(&[(STREAMS, 3)], move |mut peer, _| {
         peer.wait_at_most(Duration::from_millis(2));
         let (mut pending, mut answered) = (Vec::new(), 0);
         while let Some(got) = peer.next() {
@@ -62,8 +58,7 @@ fn a_limit_of_streams_that_changes_is_obeyed() {
 fn a_limit_of_streams_that_rises_is_used() {
     let most = Arc::new(AtomicUsize::new(0));
     let seen = most.clone();
-    let server = Server::start(move |stream, _| {
-        let Some(mut peer) = Peer::new(stream, &[(STREAMS, 1)]) else { return };
+    let server = super::serving(&[(STREAMS, 1)], move |mut peer, _| {
         peer.wait_at_most(Duration::from_millis(2));
         let (mut pending, mut answered, mut has_risen) = (Vec::new(), 0, false);
         loop {
@@ -130,8 +125,7 @@ fn content_is_sent_as_the_windows_permit() {
     // Windows of a stream that the server opens by so many bytes.
     for (window, step) in [(0, 1_000), (1, 997), (65_535, 5_000)] {
         let settings: &'static [(u16, u32)] = Box::leak(Box::new([(WINDOW, window)]));
-        let server = Server::start(move |stream, _| {
-            let Some(mut peer) = Peer::new(stream, settings) else { return };
+        let server = super::serving(settings, move |mut peer, _| {
             peer.wait_at_most(Duration::from_millis(1));
             let mut waits = 0;
             while let Some(got) = peer.next() {
@@ -163,8 +157,7 @@ fn content_is_sent_as_the_windows_permit() {
 /// A server that answers when it has seen the start of the content, permits no more of it, and sends nothing else.
 #[test]
 fn a_response_before_the_end_of_its_request_frees_the_stream() {
-    let server = Server::start(move |stream, requests| {
-        let Some(mut peer) = Peer::new(stream, &[(WINDOW, 100), (STREAMS, 4)]) else { return };
+    let server = super::serving(&[(WINDOW, 100), (STREAMS, 4)], move |mut peer, requests| {
         while let Some(got) = peer.next() {
             // The first request may be written before the settings are known.
             let whole = if let Got::Asked(asked) = got { Some(asked) } else { None };
@@ -184,8 +177,7 @@ fn a_response_before_the_end_of_its_request_frees_the_stream() {
 /// A setting that makes the windows of open streams negative, and then large.
 #[test]
 fn an_initial_window_that_changes_applies_to_open_streams() {
-    let server = Server::start(move |stream, _| {
-        let Some(mut peer) = Peer::new(stream, &[(WINDOW, 2_000)]) else { return };
+    let server = super::serving(&[(WINDOW, 2_000)], move |mut peer, _| {
         peer.wait_at_most(Duration::from_millis(1));
         let mut waits = 0;
         while let Some(got) = peer.next() {

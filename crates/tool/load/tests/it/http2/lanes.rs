@@ -1,8 +1,8 @@
 //! Lanes over HTTP/2: what the slices count is what the server counts, with many streams, with connections that the
 //! server closes, and with limits that it sets.
 
-use super::{ends, items, peer::Got, peer::Peer, server};
-use crate::common::{Server, bounded};
+use super::{ends, items, peer::Got, server};
+use crate::common::bounded;
 use regatta_http2::frame::write;
 use regatta_load::{Compiled, Drive, Lane, Over, Plan, SliceKind};
 use std::{sync::atomic::AtomicBool, time::Duration};
@@ -89,8 +89,7 @@ fn a_limit_that_the_server_lowers_later_is_in_the_result() {
 /// A server that swaps the contents of two pending requests.
 #[test]
 fn swapped_contents_end_the_lane() {
-    let server = Server::start(|stream, _| {
-        let Some(mut peer) = Peer::new(stream, &[]) else { return };
+    let server = super::serving(&[], |mut peer, _| {
         let (mut pending, mut count) = (Vec::new(), 0);
         while let Some(got) = peer.next() {
             let Got::Asked(asked) = got else { continue };

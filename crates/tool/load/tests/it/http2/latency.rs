@@ -2,7 +2,7 @@
 
 use super::{
     items,
-    peer::{Asked, Got, Peer},
+    peer::{Asked, Got},
 };
 use crate::common::{Server, assert_undisturbed, at, bounded, run};
 use regatta_load::{Arrivals, Moment, Plan, Tally, Until, WarmUp};
@@ -24,8 +24,7 @@ type Times = Arc<Mutex<Vec<u64>>>;
 fn server() -> (Server, Times) {
     let times = Times::default();
     let noted = times.clone();
-    let server = Server::start(move |stream, _| {
-        let Some(mut peer) = Peer::new(stream, &[]) else { return };
+    let server = super::serving(&[], move |mut peer, _| {
         peer.wait_at_most(Duration::from_millis(1));
         let mut due: BinaryHeap<Reverse<(Instant, u32)>> = BinaryHeap::new();
         let mut pending: Vec<(Instant, Asked)> = Vec::new();

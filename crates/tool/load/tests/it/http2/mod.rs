@@ -14,7 +14,10 @@ use crate::common::{Server, plan};
 use peer::{Asked, Peer};
 use regatta_load::Plan;
 use regatta_script::Workload;
-use std::{net::SocketAddr, sync::atomic::Ordering::SeqCst};
+use std::{
+    net::SocketAddr,
+    sync::atomic::{AtomicU64, Ordering::SeqCst},
+};
 
 /// Requests for `/N`, whose response is `item N`.
 const ITEMS: &str = r#"
@@ -36,13 +39,24 @@ fn items(target: SocketAddr) -> Plan {
     Plan { workload: over_http2(ITEMS), host: "a.test".into(), pipeline: 4, ..plan(target) }
 }
 
+/// A server that calls `serve` with its end of each connection, and the counter of requests.
+fn serving(
+    settings: &'static [(u16, u32)],
+    serve: impl Fn(Peer, &AtomicU64) + Send + Sync + 'static,
+) -> Server {
+    Server::start(move |stream, requests| {
+        if let Some(peer) = Peer::new(stream, settings) {
+            serve(peer, requests);
+        }
+    })
+}
+
 /// A server that calls `answer` with the number of each request on its connection, counted from 0.
 fn server(
     settings: &'static [(u16, u32)],
     answer: impl Fn(u64, &mut Peer, Asked) + Send + Sync + 'static,
 ) -> Server {
-    Server::start(move |stream, requests| {
-        let Some(mut peer) = Peer::new(stream, settings) else { return };
+    serving(settings, move |mut peer, requests| {
         for i in 0.. {
             let Some(asked) = peer.ask() else { return };
             requests.fetch_add(1, SeqCst);

@@ -3,7 +3,7 @@
 
 use super::{items, over_http2};
 use crate::common::{
-    assert_undisturbed, at, nginx, run,
+    assert_undisturbed, at, nginx, node, run,
     tls::{Authority, Shown},
 };
 use bytes::Bytes;
@@ -11,15 +11,8 @@ use h2::{RecvStream, server::SendResponse};
 use http::{Request, Response};
 use regatta_load::{Arrivals, Drive, Plan, Until};
 use regatta_script::{Workload, dialects::http::HttpRequest};
-use std::{
-    fs,
-    io::{BufRead, BufReader},
-    net::{SocketAddr, TcpStream},
-    path::Path,
-    process::{Child, Command, Stdio},
-    thread,
-    time::{Duration, Instant},
-};
+use regatta_testkit::child::Killed;
+use std::{fs, net::SocketAddr, path::Path, thread};
 use tokio::{net::TcpListener, runtime::Builder, sync::oneshot, task::yield_now};
 
 /// Requests with and without content. The response is the content, or the path.
@@ -140,20 +133,6 @@ fn the_h2_crate_serves_requests_with_content_and_closes_gracefully() {
     server.join().unwrap();
 }
 
-/// A process; dropping this kills it.
-struct Process(Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn started(command: &mut Command) -> Process {
-    Process(command.stdin(Stdio::null()).spawn().unwrap())
-}
-
 const NODE: &str = r"
 const server = require('http2').createServer((request, response) => {
     response.setHeader('server', 'one');
@@ -168,46 +147,16 @@ server.listen(0, '127.0.0.1', () => console.log(server.address().port));
 #[test]
 #[cfg_attr(not(has_node), ignore = "node is not installed (scripts/setup)")]
 fn node_serves_requests_with_content() {
-    let mut node = Command::new("node");
-    let mut node = started(node.args(["-e", NODE]).stdout(Stdio::piped()));
-    let mut port = String::new();
-    BufReader::new(node.0.stdout.take().unwrap()).read_line(&mut port).unwrap();
-    let address = SocketAddr::from(([127, 0, 0, 1], port.trim().parse().unwrap()));
+    let (_node, address) = node(NODE, &[]);
     let workload = over_http2(&ECHOES.replace("FILL", &"x".repeat(3_000)));
     in_all_ways(&Plan { workload, ..items(address) });
 }
 
-/// nginx, which announces the close of every connection after 100 requests. `listen` is more of its
-/// configuration.
-fn nginx_with(listen: &str, folder: &Path) -> (Process, SocketAddr) {
-    let port = regatta_testkit::port::free();
-    let at = folder.display();
-    let conf = format!(
-        "daemon off; master_process off; pid {at}/pid; error_log {at}/error;
-         events {{ worker_connections 512; }}
-         http {{
-             access_log off; client_body_temp_path {at}/a; proxy_temp_path {at}/b;
-             fastcgi_temp_path {at}/c; uwsgi_temp_path {at}/d; scgi_temp_path {at}/e;
-             keepalive_requests 100;
-             server {{
-                 listen 127.0.0.1:{port} {listen};
-                 location / {{ return 200 \"item $uri\"; }}
-                 location = /large {{ root {at}; }}
-             }}
-         }}"
-    );
-    fs::write(folder.join("nginx.conf"), conf).unwrap();
+/// nginx with some texts and a file. `listen` is more of its configuration.
+fn nginx_with(listen: &str, folder: &Path) -> (Killed, SocketAddr) {
     fs::write(folder.join("large"), vec![b'x'; 1 << 20]).unwrap();
-    let mut nginx = nginx();
-    nginx.arg("-c").arg(folder.join("nginx.conf")).arg("-p").arg(folder).stderr(Stdio::null());
-    let nginx = started(&mut nginx);
-    let address = SocketAddr::from(([127, 0, 0, 1], port));
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while TcpStream::connect(address).is_err() {
-        assert!(Instant::now() < deadline, "no server listens at {address}");
-        thread::sleep(Duration::from_millis(10));
-    }
-    (nginx, address)
+    let server = "location / { return 200 \"item $uri\"; } location = /large { }";
+    nginx(folder, listen, server)
 }
 
 const NGINX: &str = r#"

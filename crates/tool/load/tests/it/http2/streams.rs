@@ -79,8 +79,7 @@ fn counts(tally: &Tally) -> Vec<(u64, u64)> {
 
 /// A server that sends each stream in steps: messages, after a pause of so many milliseconds.
 fn in_steps(steps: &'static [(u64, &'static [u8])]) -> Server {
-    Server::start(move |stream, _| {
-        let Some(mut peer) = Peer::new(stream, &[]) else { return };
+    super::serving(&[], move |mut peer, _| {
         peer.wait_at_most(Duration::from_millis(1));
         // The streams, when their next step is due, and its number.
         let mut begun: Vec<(u32, Instant, usize)> = Vec::new();
@@ -193,8 +192,7 @@ fn in_open_loop_the_first_message_counts_from_the_intended_send() {
 fn a_stream_that_stalls_is_a_timeout_and_is_cancelled_once() {
     let (cancelled, stalled) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let (seen, stalls) = (cancelled.clone(), stalled.clone());
-    let mut server = Server::start(move |stream, requests| {
-        let Some(mut peer) = Peer::new(stream, &[]) else { return };
+    let mut server = super::serving(&[], move |mut peer, requests| {
         peer.wait_at_most(Duration::from_millis(1));
         let mut held = None;
         while let Some(got) = peer.next() {
@@ -270,8 +268,7 @@ fn messages_of_streams_that_fail_do_not_count() {
 /// A server that begins the second stream of each connection, and says that it did not process it.
 #[test]
 fn a_stream_that_has_begun_is_not_sent_again() {
-    let server = Server::start(|stream, _| {
-        let Some(mut peer) = Peer::new(stream, &[]) else { return };
+    let server = super::serving(&[], |mut peer, _| {
         let Some(first) = peer.ask() else { return };
         right(&mut peer, first.stream);
         let Some(second) = peer.ask() else { return };
@@ -324,8 +321,7 @@ stream = true
 #[test]
 fn streams_that_never_pause_and_late_ones_beside_them_time_out() {
     let timeout = Duration::from_secs(1);
-    let server = Server::start(move |stream, requests| {
-        let Some(mut peer) = Peer::new(stream, &[]) else { return };
+    let server = super::serving(&[], move |mut peer, requests| {
         let Some(first) = peer.ask() else { return };
         right(&mut peer, first.stream);
         let (Some(late), Some(flood)) = (peer.ask(), peer.ask()) else { return };
@@ -369,9 +365,8 @@ fn a_first_stream_may_take_as_long_as_the_timeout() {
 /// A server that permits no content at first, and sends a message all the same.
 #[test]
 fn a_message_before_its_request_is_complete_is_wrong() {
-    let server = Server::start(|stream, _| {
-        const INITIAL_WINDOW_SIZE: u16 = 4;
-        let Some(mut peer) = Peer::new(stream, &[(INITIAL_WINDOW_SIZE, 0)]) else { return };
+    const INITIAL_WINDOW_SIZE: u16 = 4;
+    let server = super::serving(&[(INITIAL_WINDOW_SIZE, 0)], |mut peer, _| {
         peer.wait_at_most(Duration::from_millis(1));
         let mut guessed = Vec::new();
         while let Some(got) = peer.next() {

@@ -4,7 +4,7 @@ use crate::common::Server;
 use regatta_testkit::deadline::until;
 use std::{
     io::{self, Write},
-    net::{Shutdown, TcpListener, TcpStream},
+    net::{Shutdown, TcpStream},
     sync::{
         Arc, Condvar, Mutex,
         atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst},
@@ -210,10 +210,8 @@ pub fn serve_passing<P: Protocol>(protocol: P, fault: Fault, members: usize) -> 
 fn serve_hub<P: Protocol>(nodes: usize, hub: Hub<P>) -> Vec<Server> {
     let hub = Arc::new(hub);
     let node = |node: usize| {
-        let (listener, hub) = (TcpListener::bind("127.0.0.1:0").unwrap(), hub.clone());
-        Server::numbered(listener, move |number, stream, _| {
-            hub.serve(number * nodes + node, stream)
-        })
+        let hub = hub.clone();
+        Server::numbered(move |number, stream, _| hub.serve(number * nodes + node, stream))
     };
     (0..nodes).map(node).collect()
 }

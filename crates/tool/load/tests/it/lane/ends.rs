@@ -7,7 +7,7 @@ use regatta_script::Workload;
 use regatta_testkit::client::refusing;
 use std::{
     io::{BufRead, BufReader, Write},
-    net::{Shutdown, TcpListener, TcpStream},
+    net::{Shutdown, TcpStream},
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
@@ -125,8 +125,7 @@ fn surplus_bytes_are_wrong_whenever_they_come() {
 fn a_request_that_meets_the_close_of_an_idle_connection_is_sent_again() {
     // The numbers of the connections that are closed, and how many more requests each answers.
     let closes = Arc::new(Mutex::new((0..0, 0)));
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let server = Server::numbered(listener, {
+    let server = Server::numbered({
         let closes = closes.clone();
         move |number, stream, requests| {
             let answered = AtomicU64::new(0);

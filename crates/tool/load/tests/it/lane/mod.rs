@@ -8,10 +8,11 @@ use crate::common::{Server, bounded, plan};
 use regatta_load::{
     Compiled, Drive, Error, Lane, Over, Plan, SliceCounts, SliceKind, Tally, Until,
 };
+use regatta_testkit::deadline::until;
 use std::{
     sync::atomic::{AtomicBool, Ordering::SeqCst},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 static NEVER: AtomicBool = AtomicBool::new(false);
@@ -145,15 +146,6 @@ fn end(lane: Lane<'_>) -> Tally {
     tally
 }
 
-/// Waits until `condition` holds.
-fn eventually(what: &str, condition: impl Fn() -> bool) {
-    let until = Instant::now() + Duration::from_secs(20);
-    while !condition() {
-        assert!(Instant::now() < until, "{what}");
-        thread::sleep(Duration::from_millis(1));
-    }
-}
-
 /// How often each thread of this process with this name got a CPU or lost it.
 fn switches(name: &str) -> Vec<String> {
     let of = |task: std::fs::DirEntry| {
@@ -177,7 +169,7 @@ fn the_threads_of_a_resting_lane_do_not_run() {
             let before = server.requests();
             let slice = drive(&mut lane);
             let now = || ["load-5", "load-6", "load-7"].map(switches);
-            eventually("no thread wakes up", || {
+            until("no thread wakes up", || {
                 let before = now();
                 thread::sleep(Duration::from_millis(100));
                 assert!(before.iter().all(|of_one| of_one.len() == 1));
@@ -198,7 +190,7 @@ fn a_stop_ends_a_slice() {
     let before = server.requests();
     let slice = thread::scope(|scope| {
         scope.spawn(|| {
-            eventually("the slice runs", || server.requests() > before + 100);
+            until("the slice runs", || server.requests() > before + 100);
             stop.store(true, SeqCst);
         });
         lane.slice(Duration::from_secs(3_600), SliceKind::Counted, 1)

@@ -5,14 +5,11 @@ use crate::{
     processes::{marked, pids_of},
 };
 use regatta_load::{Error, LoadProcessConfig, Phase, Plan, Until};
-use regatta_testkit::child::example;
-use regatta_testkit::client::refusing;
+use regatta_testkit::{child::example, client::refusing, deadline::until};
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
-    net::TcpListener,
     process::Command,
     sync::atomic::{AtomicBool, Ordering::SeqCst},
-    thread,
     time::{Duration, Instant},
 };
 
@@ -93,12 +90,11 @@ fn lied(server: &Server, lie: &str) -> Result<regatta_load::Tally, Error> {
 
 #[test]
 fn a_wrong_reply_to_one_process_ends_all_and_is_reported() {
-    let server =
-        Server::numbered(TcpListener::bind("127.0.0.1:0").unwrap(), |number, stream, n| {
-            crate::common::answer_lines(stream, n, |i, line| {
-                Some(if number == 4 && i == 200 { "wrong\n".into() } else { double(line) })
-            });
+    let server = Server::numbered(|number, stream, n| {
+        crate::common::answer_lines(stream, n, |i, line| {
+            Some(if number == 4 && i == 200 { "wrong\n".into() } else { double(line) })
         });
+    });
     let began = Instant::now();
     let plan = long(Plan { connections: 6, ..plan(server.address) });
     let (tally, called) = marked(3).run_watched(&plan, &mut |_| {}, &AtomicBool::new(false));
@@ -164,12 +160,4 @@ fn load_processes_die_with_their_leader() {
     leader.kill().unwrap();
     leader.wait().unwrap();
     until("no process remains", || pids_of(&mark).is_empty());
-}
-
-fn until(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !condition() {
-        assert!(Instant::now() < deadline, "waited without success until {what}");
-        thread::sleep(Duration::from_millis(5));
-    }
 }

@@ -1,14 +1,10 @@
 //! One order of all broadcasts, with members in two processes: a hub that keeps it makes no wrong delivery, whatever its
 //! members miss, and one that does not keep it is found.
 
-use super::{Room, Tolerant};
+use super::room::{Room, Tolerant};
 use crate::{
     dialect::Dialect,
-    dialects::websocket::{
-        message::{Message, Payload, Request},
-        roster::WORDS,
-        talk::{ConnectionState, Stage},
-    },
+    dialects::websocket::{message::Payload, roster::WORDS, talk::Stage},
     protocol::Pushes,
 };
 use proptest::prelude::*;
@@ -103,10 +99,6 @@ impl Both {
         }
     }
 
-    fn talk(&mut self, member: usize) -> &mut ConnectionState {
-        &mut self.processes[member / EACH].talks[member % EACH]
-    }
-
     fn take(&mut self, step: &Step) {
         match *step {
             Step::Send(member) => {
@@ -151,8 +143,7 @@ impl Both {
     }
 
     fn copy(&mut self, member: usize, payload: Payload) {
-        let Room { hub, talks } = &mut self.processes[member / EACH];
-        hub.take_copy(&mut talks[member % EACH], payload, b"", &mut self.heard).unwrap();
+        self.processes[member / EACH].hears(member % EACH, &[payload], &mut self.heard);
     }
 
     fn result(&mut self, nth: usize) {
@@ -168,12 +159,8 @@ impl Both {
             let _ = self.processes[sender / EACH].hub.roster.publish(payload.id);
             return;
         }
-        self.talk(sender).asked.push_front(Request::Broadcast(payload));
-        let text = Message::Broadcast(payload).text().replace("broadcast\"", "error\"");
-        let text = text.replace('}', r#","error":"unknown whether published: x"}"#);
-        let Room { hub, talks } = &mut self.processes[sender / EACH];
-        let talk = &mut talks[sender % EACH];
-        hub.take_loss(talk, text.as_bytes(), &mut self.heard, &mut 0).unwrap();
+        let room = &mut self.processes[sender / EACH];
+        room.fails(sender % EACH, payload, "unknown whether published: x", &mut self.heard);
     }
 
     /// Everybody gets all, and all results come.

@@ -1,12 +1,12 @@
 //! Compares what the dialect counts with a model that keeps every broadcast and every copy.
 
-use super::{Room, Tolerant};
+use super::room::{Room, Tolerant};
 use crate::{
     dialect::Dialect,
     dialects::websocket::{
-        message::{Message, Payload, Request},
+        message::{Payload, Request},
         roster::Fate,
-        talk::Standing,
+        talk::{Stage, Standing},
     },
     protocol::Pushes,
 };
@@ -137,7 +137,7 @@ impl Both {
             Step::Get(member, _) | Step::GetNew(member, _) => self.get(member, number),
             Step::GetAltered(member, _) => {
                 let altered = Payload { at: 6, ..sent[number].payload };
-                self.copy(member, altered);
+                self.room.hears(member, &[altered], &mut self.heard);
                 self.model.wrong.unsent += 1;
             }
             Step::Result(_, fate) if self.pushes.may_be_lost => self.result(number, fate),
@@ -161,7 +161,7 @@ impl Both {
         let talk = &mut self.room.talks[member];
         assert_eq!(self.room.hub.undelivered(talk, &mut self.heard), lost);
         self.room.hub.renew(talk, member as u32);
-        talk.stage = super::super::talk::Stage::Plain;
+        talk.stage = Stage::Plain;
     }
 
     fn send(&mut self, member: usize) {
@@ -187,12 +187,6 @@ impl Both {
             }
         }
         self.room.gap(member);
-    }
-
-    /// Gives a copy to the dialect. Returns how many deliveries it counts.
-    fn copy(&mut self, member: usize, payload: Payload) {
-        let talk = &mut self.room.talks[member];
-        self.room.hub.take_copy(talk, payload, b"", &mut self.heard).unwrap();
     }
 
     fn get(&mut self, member: usize, number: usize) {
@@ -222,7 +216,7 @@ impl Both {
             }
         }
         let payload = sent.payload;
-        self.copy(member, payload);
+        self.room.hears(member, &[payload], &mut self.heard);
     }
 
     fn result(&mut self, number: usize, fate: Fate) {
@@ -253,10 +247,7 @@ impl Both {
                 "unknown whether published: x"
             }
         };
-        talk.asked.push_front(Request::Broadcast(payload));
-        let text = Message::Broadcast(payload).text().replace("broadcast\"", "error\"");
-        let text = text.replace('}', &format!(r#","error":"{why}"}}"#));
-        self.room.hub.take_loss(talk, text.as_bytes(), &mut self.heard, &mut 0).unwrap();
+        self.room.fails(member, payload, why, &mut self.heard);
     }
 
     /// What must be equal.
