@@ -1,7 +1,9 @@
 //! `regatta load --on` and `regatta race --server` over real SSH servers, on machines made by `scripts/lab`, which share the
 //! CPUs of this one.
 
-use crate::support::{DEADLINE, Server, lab::Lab, processes::assert_right, until, until_within};
+use crate::support::{
+    DEADLINE, Server, lab::Lab, processes::assert_right, regatta, run, until, until_within,
+};
 use regatta_testkit::child::exit_within;
 use std::{
     fs,
@@ -12,10 +14,9 @@ use std::{
 
 /// `regatta load` of a server on this machine from machines of a lab, to which it is copied.
 fn load(lab: &Lab, server: &Server, on: &str, more: &[&str]) -> Command {
-    let mut load = Command::new(env!("CARGO_BIN_EXE_regatta"));
     let url = format!("line://198.18.0.1:{}", server.addr.port());
-    load.args(["load", &url, "--on", on, "--deploy", "--warm-up", "100ms"]).args(more);
-    load.env("REGATTA_SSH", &lab.ssh);
+    let mut load = regatta!("load {url} --on {on} --deploy --warm-up 100ms");
+    load.args(more).env("REGATTA_SSH", &lab.ssh);
     load
 }
 
@@ -32,8 +33,7 @@ fn machines_with_clocks_1000_s_apart_open_their_windows_together() {
     let Some(lab) = Lab::up("--machines 3 --clocks 0,7,1000") else { return };
     let server = server();
     let more = ["-c", "30", "-d", "1s", "--json", "-"];
-    let result =
-        assert_right(&load(&lab, &server, "lab1,lab2,lab3", &more).output().unwrap(), 30, 3);
+    let result = assert_right(&run(load(&lab, &server, "lab1,lab2,lab3", &more)), 30, 3);
     let on = &result["agents"];
     let all = |field: &str| -> Vec<u64> {
         let agents = on["agents"].as_array().unwrap().iter();
@@ -82,11 +82,14 @@ fn a_cut_cable_voids_the_load_and_the_agent_behind_it_ends_with_its_lease() {
 fn a_race_on_a_machine_1000_s_ahead_ends_with_its_cable_and_leaves_nothing_there() {
     let Some(lab) = Lab::up("--machines 1 --clocks 1000") else { return };
     let folder = tempfile::tempdir().unwrap();
-    let mut race = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    race.args(["race", "epoll", "green", "--server", "lab1", "--deploy", "--debug-build"]);
-    race.args(["-c", "8", "--rate", "500", "--rounds", "50", "--time", "100s", "--settle", "0s"]);
-    race.args(["--load-sleeps", "--out", "out"]).current_dir(&folder);
-    race.env("REGATTA_SSH", &lab.ssh).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut race =
+        regatta!("race epoll green --server lab1 --deploy --debug-build -c 8 --rate 500");
+    race.args(["--rounds", "50", "--time", "100s", "--settle", "0s", "--load-sleeps"]);
+    race.args(["--out", "out"])
+        .current_dir(&folder)
+        .env("REGATTA_SSH", &lab.ssh)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
     let mut leader = race.spawn().unwrap();
     let count = |what: &str| lab.processes("lab1", what);
     let stored = folder.path().join("out/rounds.jsonl");

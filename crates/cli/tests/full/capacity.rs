@@ -1,6 +1,9 @@
 //! `regatta capacity` finds capacities that are known by construction.
 
-use crate::support::serial::{Serial, capacity, json};
+use crate::support::{
+    json,
+    serial::{Serial, capacity},
+};
 use regatta_testkit::machine;
 use serde_json::Value;
 
@@ -9,9 +12,7 @@ fn a_server_that_answers_one_per_millisecond_carries_50_clients_at_50_ms() {
     let _turn = machine::alone();
     let server = Serial::start();
     let more = ["--limit", "p95=50ms", "--step", "40", "--window", "400ms", "--json", "-"];
-    let output = capacity(&[&[server.url.as_str()], &more[..]].concat());
-    let found = json(&output);
-    assert_eq!(output.status.code(), Some(0), "{found:#}");
+    let found = json(&capacity(&[&[server.url.as_str()], &more[..]].concat()).with_status(0));
     let of = |name: &str| found["clients"][name].as_u64().unwrap();
     let (best, low, high) = (of("best"), of("low"), of("high"));
     // By Little's law the mean latency with n clients is at least n ms.
@@ -32,9 +33,8 @@ fn a_server_that_answers_one_per_millisecond_carries_1000_per_second() {
     let server = Serial::start();
     let more = ["--by", "rate", "--limit", "p50=40ms", "--step", "150", "--window", "500ms"];
     let rest = ["--arrivals", "constant", "-c", "8", "--json", "-"];
-    let output = capacity(&[&[server.url.as_str()], &more[..], &rest].concat());
-    let found = json(&output);
-    assert_eq!(output.status.code(), Some(0), "{found:#}");
+    let found =
+        json(&capacity(&[&[server.url.as_str()], &more[..], &rest].concat()).with_status(0));
     let of = |name: &str| found["rate_per_s"][name].as_u64();
     assert!((400..=1_200).contains(&of("best").unwrap()), "{found:#}");
     assert!(of("low").unwrap() <= 1_200, "{found:#}");

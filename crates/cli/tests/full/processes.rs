@@ -1,17 +1,17 @@
 //! A load with more connections than one process may open.
 
-use crate::support::{Server, processes::assert_right};
-use regatta_testkit::{machine, skip};
+use crate::support::{Server, processes::assert_right, regatta};
+use regatta_testkit::{child::Ended, machine, skip};
 use rustix::process::{Resource, getrlimit};
 use std::{
     fs,
-    process::{Command, Output, Stdio},
+    process::{Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
 
 /// Runs a program. Returns the largest number of TCP sockets in use on this machine meanwhile.
-fn sockets_while(mut command: Command) -> (u64, Output) {
+fn sockets_while(mut command: Command) -> (u64, Ended) {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let (mut most, mut ended) = (0, false);
     let deadline = Instant::now() + Duration::from_secs(300);
@@ -23,7 +23,7 @@ fn sockets_while(mut command: Command) -> (u64, Output) {
         thread::sleep(Duration::from_millis(20));
         ended = child.try_wait().unwrap().is_some();
     }
-    (most, child.wait_with_output().unwrap())
+    (most, child.wait_with_output().unwrap().into())
 }
 
 /// `TCP: inuse N …` of /proc/net/sockstat (Documentation/filesystems/proc.rst).
@@ -43,9 +43,9 @@ fn opens_forty_five_thousand_connections_from_three_processes() {
         return skip(&format!("{limit} open files are too few (ulimit -Hn)"));
     }
     let server = Server::double("cluster", &["--cores", "3"]);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["load", &format!("line://{}", server.addr), "--processes", "3", "--json", "-"]);
-    command.args(["-c", &CONNECTIONS.to_string(), "-d", "2s", "--timeout", "60s"]);
+    let url = format!("line://{}", server.addr);
+    let command =
+        regatta!("load {url} --processes 3 --json - -c {CONNECTIONS} -d 2s --timeout 60s");
     let (most, output) = sockets_while(command);
     let result = assert_right(&output, CONNECTIONS, 3);
     assert!(result["requests"].as_u64().unwrap() > 0);

@@ -1,13 +1,13 @@
 //! `regatta race --server` on a machine of `scripts/lab`: what its cost and its network show. It shares the CPUs of this
 //! machine, so the thresholds are coarse.
 
-use crate::support::{lab::Lab, until};
+use crate::support::{lab::Lab, regatta, until};
 use regatta_record::{Carried, Cell, Drive, Kind, NetworkUse, Round, Summary};
-use regatta_testkit::skip;
+use regatta_testkit::{child::Killed, skip};
 use std::{
     fs,
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
 };
 
 /// CPUs that other programs may use here.
@@ -68,21 +68,11 @@ else:
 serve(listener, answer)
 "#;
 
-/// The ssh of a process on a machine, killed when dropped. The process ends with the machine.
-struct Daemon(Child);
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 fn race(lab: &Lab, folder: &Path, contenders: &[(&str, &str)], args: &[&str]) -> Summary {
     let server = folder.join("server.py");
     fs::write(&server, SERVER).unwrap();
-    let mut race = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    race.arg("race").current_dir(folder).env("REGATTA_SSH", &lab.ssh);
+    let mut race = regatta!("race");
+    race.current_dir(folder).env("REGATTA_SSH", &lab.ssh);
     for (name, how) in contenders {
         race.arg(format!("{name}=python3 {} {{host}} {{port}} {how}", server.display()));
     }
@@ -114,7 +104,7 @@ fn work_that_a_daemon_does_for_a_contender_is_in_the_cost_of_its_machine() {
     fs::write(&server, SERVER).unwrap();
     let line = format!("exec python3 {} work {}", server.display(), socket.display());
     let daemon = lab.command("lab1", &line).stdin(Stdio::null()).spawn().unwrap();
-    let _daemon = Daemon(daemon);
+    let _daemon = Killed(daemon);
     until("the daemon listens", || socket.exists());
     let how = format!("daemon {}", socket.display());
     let args = ["-c", "4", "--rate", "200", "--rounds", "6", "--time", "60s", "--slice", "200ms"];

@@ -6,15 +6,16 @@ mod streams;
 
 use crate::{
     processes::field,
-    support::{Server, processes::json, until, until_within},
+    support::{Server, json, regatta, run, until, until_within},
 };
+use regatta_testkit::child::Ended;
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
     fs,
     io::Read,
     os::unix::{fs::PermissionsExt, net::UnixListener, process::CommandExt},
     path::Path,
-    process::{Child, Command, Output, Stdio},
+    process::{Child, Command, Stdio},
     sync::atomic::{AtomicU64, Ordering::Relaxed},
     thread,
     time::{Duration, Instant},
@@ -68,14 +69,14 @@ impl Place {
 
     /// A command of the program with these arguments.
     fn of(&self, first: &[&str], more: &[&str]) -> Command {
-        let mut command = Command::new(REGATTA);
+        let mut command = regatta!("");
         command.args(first).args(more);
         command.env("REGATTA_SSH", self.folder.path().join("ssh")).env(MARK, &self.mark);
         command
     }
 
-    fn load(&self, on: &str, more: &[&str]) -> Output {
-        self.command(on, more).output().unwrap()
+    fn load(&self, on: &str, more: &[&str]) -> Ended {
+        run(self.command(on, more))
     }
 
     /// The living processes of this test's loads with this argument.
@@ -131,8 +132,8 @@ fn system_ticks(pid: u32) -> u64 {
 
 /// Checks the result of a load without errors. Its windows may be longer than requested, because agents and server
 /// share CPUs here.
-fn assert_right(output: &Output, connections: u64, processes: u64) -> serde_json::Value {
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
+fn assert_right(output: &Ended, connections: u64, processes: u64) -> serde_json::Value {
+    assert_eq!(output.code(), 0, "{output:?}");
     let result = json(output);
     assert_eq!(
         (&result["connections"], &result["processes"]),
@@ -142,10 +143,6 @@ fn assert_right(output: &Output, connections: u64, processes: u64) -> serde_json
     assert!(errors.values().all(|n| n == 0), "{errors:?}");
     assert!(result["requests"].as_u64().unwrap() > 0, "{result:#}");
     result
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 fn ended(mut leader: Child) -> (Option<i32>, String) {
@@ -177,7 +174,7 @@ fn two_agents_load_a_server_and_are_in_the_result() {
         assert!(all(field).iter().all(|n| n.as_u64().unwrap() > 0), "{field}: {on:#}");
     }
     assert!(all("verdict").iter().all(|verdict| verdict["kind"].is_string()));
-    let text = String::from_utf8(place.load("one,two", &short).stdout).unwrap();
+    let text = place.load("one,two", &short).stdout;
     assert!(text.contains(" · from 2 agents\n") && text.contains("\nagents "), "{text}");
     assert!(text.contains("\none ") && text.contains("\ntwo "), "{text}");
     assert!(text.contains("\nwindows     agree within "), "{text}");
@@ -199,20 +196,14 @@ fn stages_are_divided_among_agents() {
 #[test]
 fn an_absent_or_different_machine_is_refused_before_the_load() {
     let place = Place::new();
-    let gone = place.load("one,gone", &["-d", "100ms"]);
-    assert_eq!(gone.status.code(), Some(2), "{gone:?}");
+    let gone = place.load("one,gone", &["-d", "100ms"]).with_status(2);
     let expected = "regatta: agent gone cannot be reached: its command ended with exit status: 255: ssh: Could not \
                     resolve hostname gone\n";
-    assert_eq!(stderr(&gone), expected);
-    let old = place.load("old,one", &["-d", "100ms"]);
-    assert_eq!(old.status.code(), Some(2), "{old:?}");
-    assert!(
-        stderr(&old).starts_with("regatta: agent old runs another build of regatta"),
-        "{old:?}"
-    );
-    let bare = place.load("bare", &["-d", "100ms"]);
-    assert_eq!(bare.status.code(), Some(2), "{bare:?}");
-    assert!(stderr(&bare).contains("install regatta there"), "{bare:?}");
+    assert_eq!(gone.stderr, expected);
+    let old = place.load("old,one", &["-d", "100ms"]).with_status(2);
+    assert!(old.stderr.starts_with("regatta: agent old runs another build of regatta"), "{old:?}");
+    let bare = place.load("bare", &["-d", "100ms"]).with_status(2);
+    assert!(bare.stderr.contains("install regatta there"), "{bare:?}");
     until("nothing remains", || place.is_empty());
 }
 
@@ -350,14 +341,10 @@ fn what_needs_one_machine_is_refused_with_the_reason() {
         (&["--on", "one"], "--on takes up to 64 different machines, each once"),
         (&["--on=-oProxyCommand=x"], "expected a destination of ssh"),
     ] {
-        let output = place.load("one", more);
-        assert_eq!(output.status.code(), Some(2), "{output:?}");
-        assert!(stderr(&output).contains(expected), "{output:?}");
+        let output = place.load("one", more).with_status(2);
+        assert!(output.stderr.contains(expected), "{output:?}");
     }
-    let of = |url: &str, more: &[&str]| {
-        let mut command = Command::new(REGATTA);
-        stderr(&command.args(["load", url, "--on", "one"]).args(more).output().unwrap())
-    };
+    let of = |url: &str, more: &[&str]| run(regatta!("load {url} --on one").args(more)).stderr;
     for (more, expected) in [
         (&["--passing", "2"][..], "--passing does not work from several machines (--on): "),
         (
@@ -382,8 +369,8 @@ fn what_needs_one_machine_is_refused_with_the_reason() {
         assert!(hub.contains(expected), "{hub}");
     }
     let no_hub = place.load("one,two", &["--fail-if", "across-p99>1ms"]);
-    assert_eq!(no_hub.status.code(), Some(2), "{no_hub:?}");
-    assert!(stderr(&no_hub).contains("deliveries of a hub between machines"), "{no_hub:?}");
+    assert_eq!(no_hub.code(), 2, "{no_hub:?}");
+    assert!(no_hub.stderr.contains("deliveries of a hub between machines"), "{no_hub:?}");
     let verify = of("redis://127.0.0.1:1", &["--verify"]);
     assert!(verify.contains("--verify does not work from several machines"), "{verify}");
     let path = place.folder.path().join("socket");

@@ -2,11 +2,11 @@
 //! that are known by construction.
 
 use crate::support::{
-    Server,
-    serial::{Serial, capacity, command, json},
+    Server, json,
+    serial::{Serial, capacity, command},
 };
 use regatta_record::Capacity;
-use regatta_testkit::{client::refusing, deadline::until_within};
+use regatta_testkit::{child::Ended, client::refusing, deadline::until_within};
 use serde_json::Value;
 use std::{
     fs,
@@ -19,9 +19,7 @@ use std::{
 fn a_contender_is_restarted_for_every_step_and_its_memory_is_reported() {
     let args = ["--contender", "epoll", "--limit", "p50=500ms", "--step", "10", "--max", "20"];
     let more = ["--window", "100ms", "--warm-up", "0s", "--debug-build", "--in-flight", "4"];
-    let output = capacity(&[&args[..], &more].concat());
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{text}");
+    let text = capacity(&[&args[..], &more].concat()).with_status(0).stdout;
     assert!(text.contains("≥ 20 clients (--max) at p50 ≤ 500 ms"), "{text}");
     // Two steps up, three to verify, and one more for each step whose first judgement was unclear.
     let (_, steps) = text.split_once("epoll, restarted for each of ").expect(&text);
@@ -37,9 +35,7 @@ fn a_contender_over_a_path_needs_no_workload_file() {
     let own = format!("mine={program} serve hello --model poll --listen 127.0.0.1:{{port}}");
     let args = ["--contender", &own, "--http", "/?a=1", "--limit", "p50=500ms", "--step", "5"];
     let more = ["--max", "5", "--window", "100ms", "--warm-up", "0s", "--debug-build"];
-    let output = capacity(&[&args[..], &more, &["--json", "-"]].concat());
-    let found = json(&output);
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let found = json(&capacity(&[&args[..], &more, &["--json", "-"]].concat()).with_status(0));
     assert_eq!(found["workload"], "http-a-1", "{found:#}");
     assert_eq!(found["contender"]["name"], "mine");
     let rates = found["steps"].as_array().unwrap().iter();
@@ -59,9 +55,8 @@ fn a_search_over_http_2_says_so() {
     let file = file.to_str().unwrap();
     let limits = ["--limit", "p50=500ms", "--step", "5", "--max", "5", "-p", "8"];
     let limits = [&limits[..], &["--window", "100ms", "--warm-up", "0s"]].concat();
-    let output = capacity(&[&[&url, "--http2", "--json", file][..], &limits].concat());
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{text}");
+    let text =
+        capacity(&[&[&url, "--http2", "--json", file][..], &limits].concat()).with_status(0).stdout;
     let said = "GET / over HTTP/2 · closed loop, 8 requests in flight per client";
     assert!(text.contains(said), "{text}");
     let found: Capacity = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
@@ -83,9 +78,7 @@ fn a_search_over_http_2_says_so() {
         (vec![&line, "--http2"], "--http2: "),
         (vec!["--contender", "epoll", "--http2", "--debug-build"], "this race is over HTTP/2, but"),
     ] {
-        let output = capacity(&[&args[..], &limits].concat());
-        let printed = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {printed}");
+        let printed = capacity(&[&args[..], &limits].concat()).with_status(2).stderr;
         assert!(printed.contains(said), "{args:?}: {printed}");
     }
 }
@@ -94,9 +87,9 @@ fn a_search_over_http_2_says_so() {
 fn a_server_that_already_runs_is_no_contender_of_a_capacity_search() {
     let server = Server::double("epoll", &[]);
     let running = format!("mine=line://{}", server.addr);
-    let output = capacity(&["--contender", &running, "--limit", "p50=500ms", "--debug-build"]);
-    let printed = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{printed}");
+    let printed = capacity(&["--contender", &running, "--limit", "p50=500ms", "--debug-build"])
+        .with_status(2)
+        .stderr;
     assert!(printed.contains(&format!("capacity line://{}`", server.addr)), "{printed}");
 }
 
@@ -105,8 +98,7 @@ fn a_time_limit_ends_the_search_with_the_results_so_far() {
     let server = Serial::start();
     let args = [server.url.as_str(), "--limit", "p50=500ms", "--step", "1", "--json", "-"];
     let more = ["--window", "100ms", "--warm-up", "0s", "--time-limit", "1s"];
-    let output = capacity(&[&args[..], &more].concat());
-    let found = json(&output);
+    let found = json(&capacity(&[&args[..], &more].concat()));
     let because = "it ended after 1s (--time-limit)";
     assert!([&found["one_sided"], &found["unverified"]].contains(&&because.into()), "{found:#}");
 }
@@ -120,9 +112,7 @@ fn the_servers_descriptor_limit_makes_the_result_one_sided() {
     let (url, pid) = (format!("line://{}", server.addr), server.child.id().to_string());
     let more = ["--limit", "p50=500ms", "--step", "80", "--window", "100ms", "--warm-up", "0s"];
     let rest = ["--pid", &pid, "--json", "-"];
-    let output = capacity(&[&[url.as_str()], &more[..], &rest].concat());
-    let found = json(&output);
-    assert_eq!(output.status.code(), Some(0), "{found:#}");
+    let found = json(&capacity(&[&[url.as_str()], &more[..], &rest].concat()).with_status(0));
     assert_eq!(found["one_sided"], "the server's descriptor limit");
     assert_eq!(found["clients"]["high"], Value::Null);
     assert!((81..100).contains(&found["clients"]["low"].as_u64().unwrap()), "{found:#}");
@@ -133,9 +123,7 @@ fn the_servers_descriptor_limit_makes_the_result_one_sided() {
 fn finds_nothing_if_one_client_already_exceeds_the_limit() {
     let server = Serial::without_catching_up();
     let more = ["--limit", "p50=100us", "--step", "2", "--window", "100ms", "--warm-up", "0s"];
-    let output = capacity(&[&[server.url.as_str()], &more[..]].concat());
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{text}");
+    let text = capacity(&[&[server.url.as_str()], &more[..]].concat()).with_status(1).stdout;
     assert!(text.contains("none found at p50 ≤ 100 µs"), "{text}");
     assert!(text.contains("failed: p50 is above the limit"), "{text}");
 }
@@ -163,9 +151,7 @@ fn ctrl_c_prints_the_results_so_far() {
     });
     let pid = child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
-    let output = child.wait_with_output().unwrap();
-    let found = json(&output);
-    assert_eq!(output.status.code(), Some(130), "{found:#}");
+    let found = json(&Ended::from(child.wait_with_output().unwrap()).with_status(130));
     assert!(found["clients"]["low"].as_u64().unwrap() >= 4, "{found:#}");
     assert_eq!(found["clients"]["high"], Value::Null);
     assert_eq!(found["unverified"], "it was interrupted");
@@ -182,8 +168,7 @@ fn the_page_shows_the_same_result_as_the_json_and_others_beside_it() {
             ["--step", "2", "--max", "4", "--window", "200ms", "--warm-up", "0s", "--limit", limit];
         capacity(&[&[server.url.as_str()], &few[..], more].concat())
     };
-    let first = search("p95=500ms", &["--json", &json, "--html", &html]);
-    assert_eq!(first.status.code(), Some(0), "{first:?}");
+    search("p95=500ms", &["--json", &json, "--html", &html]).with_status(0);
     let found: Capacity = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
     assert!(found.setup.as_ref().is_some_and(|setup| setup.cpus > 0));
     let body = |page: &str| page.split("id=\"code\"").next().unwrap().to_owned();
@@ -191,8 +176,7 @@ fn the_page_shows_the_same_result_as_the_json_and_others_beside_it() {
     assert!(page.contains("How many clients does line:"), "{page}");
     assert_eq!(body(&page), body(&regatta_page::capacity_page(&[found])));
 
-    let second = search("p95=500ms", &["--html", &both, "--compare", &json]);
-    assert_eq!(second.status.code(), Some(0), "{second:?}");
+    search("p95=500ms", &["--html", &both, "--compare", &json]).with_status(0);
     assert_eq!(fs::read_to_string(&both).unwrap().matches("<section class=\"server\">").count(), 2);
 
     for (limit, more, said) in [
@@ -202,9 +186,7 @@ fn the_page_shows_the_same_result_as_the_json_and_others_beside_it() {
         ("p95=500ms", &["--html", "/nowhere/a.html"], "cannot write /nowhere/a.html"),
         ("p95=500ms", &["--compare", &json], "--html"),
     ] {
-        let refused = search(limit, more);
-        let stderr = String::from_utf8_lossy(&refused.stderr);
-        assert_eq!(refused.status.code(), Some(2), "{stderr}");
+        let stderr = search(limit, more).with_status(2).stderr;
         assert!(stderr.contains(said), "no {said:?} in {stderr}");
     }
 }
@@ -229,9 +211,7 @@ fn wrong_usage_is_reported_with_advice() {
         (vec!["--contender", "epol", "--debug-build", limit[0], limit[1]], "epol"),
         (vec![url.as_str(), limit[0], limit[1]], "refused"),
     ] {
-        let output = capacity(&args);
-        let printed = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {printed}");
+        let printed = capacity(&args).with_status(2).stderr;
         assert!(printed.contains(said), "{args:?}: {printed}");
     }
 }

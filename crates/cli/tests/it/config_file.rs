@@ -3,13 +3,10 @@
 use crate::support::{
     Server,
     hub::{closed, member},
+    refused, regatta, run,
     shard::{client, nodes::Node},
 };
-use std::{
-    fs,
-    path::PathBuf,
-    process::{Command, Output},
-};
+use std::{fs, path::PathBuf, process::Command};
 use tempfile::TempDir;
 use tungstenite::protocol::frame::coding::CloseCode;
 
@@ -24,13 +21,9 @@ fn file(text: &str) -> (TempDir, PathBuf) {
 /// `regatta COMMAND --config` with a file of this text.
 fn with_file(command: &str, text: &str) -> (TempDir, Command) {
     let (folder, path) = file(text);
-    let mut started = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    started.args([command, "--config"]).arg(path);
+    let mut started = regatta!("{command} --config");
+    started.arg(path);
     (folder, started)
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 #[test]
@@ -53,10 +46,9 @@ fn the_proxy_serves_the_nodes_of_its_file() {
 #[test]
 fn an_option_of_the_command_line_replaces_a_key() {
     let (_folder, mut command) = with_file("hub", "model = \"no such model\"\npresence = true\n");
-    let output = command.args(["--model", "epoll"]).output().unwrap();
     // A wrong value is wrong even if it is replaced.
-    assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("regatta.toml, line 1: invalid value"), "{output:?}");
+    let said = refused(command.args(["--model", "epoll"]));
+    assert!(said.contains("regatta.toml, line 1: invalid value"), "{said}");
 
     let (_folder, mut command) = with_file("hub", "model = \"threads\"\nlongest_message = 50\n");
     command.args(["--model", "epoll", "--cores", "1"]);
@@ -108,35 +100,31 @@ fn what_is_wrong_ends_with_status_2_and_is_named() {
     ] {
         for more in [&[][..], &["--check"]] {
             let (_folder, mut started) = with_file(command, text);
-            let output = started.args(more).output().unwrap();
-            assert_eq!(output.status.code(), Some(2), "{text}: {output:?}");
-            assert!(stderr(&output).contains(expected), "{text}: {output:?}");
-            assert!(output.stdout.is_empty(), "{text}: {output:?}");
+            let ended = run(started.args(more));
+            assert_eq!((ended.code(), &*ended.stdout), (2, ""), "{text}: {ended:?}");
+            assert!(ended.stderr.contains(expected), "{text}: {ended:?}");
         }
     }
-    let mut missing = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    let output = missing.args(["hub", "--config", "/no/such.toml"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("cannot read /no/such.toml: "), "{output:?}");
+    let said = refused(regatta!("hub --config /no/such.toml"));
+    assert!(said.contains("cannot read /no/such.toml: "), "{said}");
 }
 
 #[test]
 fn a_check_prints_a_configuration_that_means_the_same() {
     let (_folder, mut command) =
         with_file("hub", "listen = \"127.0.0.1:8080\"\norigin = [\"https://a.example\"]\n");
-    let output = command.args(["--check", "--grace", "7s"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let printed = String::from_utf8(output.stdout).unwrap();
+    let checked = run(command.args(["--check", "--grace", "7s"]));
+    assert_eq!(checked.code(), 0, "{checked:?}");
+    let printed = checked.stdout;
     for line in
         ["listen = \"127.0.0.1:8080\"", "origin = [\"https://a.example\"]", "grace = \"7s\""]
     {
         assert!(printed.lines().any(|printed| printed.starts_with(line)), "{line}: {printed}");
     }
     let (_folder, mut again) = with_file("hub", &printed);
-    let again = again.arg("--check").output().unwrap();
+    let again = run(again.arg("--check")).stdout;
     let values = |text: &str| -> Vec<String> {
         text.lines().map(|line| line.split(" # ").next().unwrap().trim().to_owned()).collect()
     };
-    let again = String::from_utf8(again.stdout).unwrap();
     assert_eq!(values(&again), values(&printed));
 }

@@ -1,7 +1,7 @@
 //! The dashboard for Grafana, the rules for Prometheus and the compose file: they name only metrics and commands that
 //! exist, and have the form that those programs expect.
 
-use crate::support::{Server, hub::with_metrics};
+use crate::support::{Server, hub::with_metrics, regatta, run};
 use regex::Regex;
 use serde_json::Value;
 use std::{
@@ -10,7 +10,6 @@ use std::{
     io::{Read, Write},
     net::{SocketAddr, TcpStream},
     path::Path,
-    process::Command,
 };
 use yaml_rust2::{Yaml, YamlLoader};
 
@@ -29,9 +28,12 @@ fn page(addr: SocketAddr) -> String {
 
 /// Starts a service, and returns the families of its metrics.
 fn families(arguments: &[&str]) -> (Server, BTreeSet<String>) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(arguments).args(["--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"]);
-    let (server, addr) = with_metrics(command);
+    let (server, addr) = with_metrics(regatta!("").args(arguments).args([
+        "--listen",
+        "127.0.0.1:0",
+        "--metrics",
+        "127.0.0.1:0",
+    ]));
     let page = page(addr);
     let families = page.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     let names = families.filter_map(|line| line.split(' ').next()).map(str::to_owned).collect();
@@ -142,8 +144,7 @@ fn the_containers_run_commands_that_exist() {
         let command = file["services"][service]["command"].as_vec().unwrap();
         let words: Vec<&str> = command.iter().filter_map(Yaml::as_str).collect();
         assert_eq!(words[0], service);
-        let help = Command::new(env!("CARGO_BIN_EXE_regatta")).args([service, "--help"]).output();
-        let help = String::from_utf8(help.unwrap().stdout).unwrap();
+        let help = run(regatta!("{service} --help")).stdout;
         for option in words.iter().filter(|word| word.starts_with("--")) {
             assert!(help.contains(option), "{service} {option}");
         }
@@ -151,8 +152,8 @@ fn the_containers_run_commands_that_exist() {
         let check = file["services"][service]["healthcheck"]["test"].as_vec().unwrap();
         let check: Vec<&str> = check.iter().skip(2).filter_map(Yaml::as_str).collect();
         // The check of a service that does not run: its options are known, so it cannot connect.
-        let ended = Command::new(env!("CARGO_BIN_EXE_regatta")).args(&check).output().unwrap();
-        let error = String::from_utf8_lossy(&ended.stderr).into_owned();
-        assert!(error.contains("cannot connect to") || ended.status.code() < Some(2), "{error}");
+        let ended = run(regatta!("").args(&check));
+        let error = &ended.stderr;
+        assert!(error.contains("cannot connect to") || ended.code() < 2, "{error}");
     }
 }

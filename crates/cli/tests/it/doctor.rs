@@ -1,6 +1,6 @@
 //! Runs `regatta doctor`: its checks, formats, marks and exit status, on any machine.
 
-use crate::support::{DEADLINE, until};
+use crate::support::{DEADLINE, regatta, until};
 
 use rustix::{
     pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
@@ -128,8 +128,8 @@ fn on_terminal(columns: u16, no_color: &str) -> String {
     let name = ptsname(&master, Vec::new()).unwrap();
     let slave = OpenOptions::new().read(true).write(true).open(name.to_str().unwrap()).unwrap();
 
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.arg("doctor").env("NO_COLOR", no_color).stdout(slave).stderr(Stdio::null());
+    let mut command = regatta!("doctor");
+    command.env("NO_COLOR", no_color).stdout(slave).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
     drop(command); // closes this process's descriptors of the terminal
     let (whole, printed) = mpsc::channel();

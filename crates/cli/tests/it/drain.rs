@@ -4,31 +4,26 @@
 use crate::support::{
     Server,
     hub::{closed, hear, member, on_hub_models, page, send, with_metrics},
-    on_models,
+    on_models, regatta, run,
     shard::client,
     until,
 };
 use serde_json::json;
 use std::{
     net::SocketAddr,
-    process::Command,
     time::{Duration, Instant},
 };
 use tungstenite::protocol::frame::coding::CloseCode;
 
 /// Starts `regatta` with these arguments, and with pages for operators.
 fn started(arguments: &[&str]) -> (Server, SocketAddr) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(arguments).args(["--metrics", "127.0.0.1:0"]);
-    with_metrics(command)
+    with_metrics(regatta!("").args(arguments).args(["--metrics", "127.0.0.1:0"]))
 }
 
 /// Runs `regatta hub status`. Returns its exit status, and what it prints.
 fn status(pages: SocketAddr) -> (Option<i32>, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    let output = command.args(["hub", "status", &pages.to_string()]).output().unwrap();
-    let printed = [output.stdout, output.stderr].concat();
-    (output.status.code(), String::from_utf8(printed).unwrap())
+    let ended = run(regatta!("hub status {pages}"));
+    (ended.status.code(), ended.stdout + &ended.stderr)
 }
 
 /// Sends SIGTERM to a server that is ready, and waits until it announces the stop.

@@ -1,32 +1,28 @@
 //! Runs `regatta load`: its kinds of load, with their text, JSON and exit status.
 
-use crate::support::{Server, until};
+use crate::support::{Server, json, refused, regatta, run, until};
 
 use hdrhistogram::{
     Histogram,
     serialization::interval_log::{IntervalLogIterator, LogEntry},
 };
 use regatta_record::decode_histogram;
+use regatta_testkit::child::Ended;
 use rustix::process::Signal;
 use std::{
     fs,
     io::{BufRead, BufReader, Write},
     os::unix::net::UnixListener,
     path::Path,
-    process::{Command, Output, Stdio},
+    process::Stdio,
     thread,
     time::Duration,
 };
 
 /// Runs `regatta load` against the server, with more arguments.
-fn load(server: &Server, more: &[&str]) -> Output {
+fn load(server: &Server, more: &[&str]) -> Ended {
     let url = format!("line://{}", server.addr);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["load", &url]).args(more).output().unwrap()
-}
-
-fn json(output: &Output) -> serde_json::Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+    run(regatta!("load {url}").args(more))
 }
 
 #[test]
@@ -35,9 +31,9 @@ fn warms_up_until_the_cost_of_a_process_is_steady_and_reports_it() {
     let pid = server.child.id().to_string();
     let more = ["-c", "8", "-d", "100ms", "--settle", "1500ms", "--pid", &pid];
     let output = load(&server, &[&more[..], &["--json", "/dev/stderr"]].concat());
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = output.stdout;
     assert!(text.contains("\nwarm-up     "), "{text}");
-    let result: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
+    let result: serde_json::Value = serde_json::from_str(&output.stderr).unwrap();
     let settling = &result["settling"];
     assert!(settling["observed_ns"].as_u64().unwrap() >= 500_000_000, "{result:#}");
     assert!(settling["warm_ns_per_request"].as_f64().unwrap() > 100.0, "{result:#}");
@@ -49,16 +45,15 @@ fn warms_up_until_the_cost_of_a_process_is_steady_and_reports_it() {
 #[test]
 fn a_burst_reports_the_time_of_each_instance() {
     let server = Server::double("epoll", &[]);
-    let output = load(&server, &["--burst", "4x20x10", "-t", "2", "--json", "-"]);
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let result = json(&output);
+    let result =
+        json(&load(&server, &["--burst", "4x20x10", "-t", "2", "--json", "-"]).with_status(0));
     let instances = result["instances_s"].as_array().unwrap();
     let window = result["duration_s"].as_f64().unwrap();
     assert_eq!((instances.len(), result["requests"].as_u64()), (4, Some(800)));
     assert!(instances.iter().all(|s| s.as_f64().is_some_and(|s| s > 0.0 && s <= window)));
     assert_eq!(result["connections"], 80);
 
-    let text = String::from_utf8(load(&server, &["--burst", "2x3x4"]).stdout).unwrap();
+    let text = load(&server, &["--burst", "2x3x4"]).stdout;
     let shape = "burst of 2 instances × 3 connections × 4 requests, at most 3 in flight on each";
     assert!(text.contains(shape) && text.contains("\ninstances   min "), "{text}");
     assert!(!text.contains("Haskell"), "not the article's load: {text}");
@@ -67,9 +62,7 @@ fn a_burst_reports_the_time_of_each_instance() {
 #[test]
 fn the_articles_burst_is_shown_beside_the_articles_figures() {
     let server = Server::double("epoll", &[]);
-    let output = load(&server, &["--burst", "10x500x10"]);
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{text}");
+    let text = load(&server, &["--burst", "10x500x10"]).with_status(0).stdout;
     let then =
         "Haskell 5.30 s on 8 cores, node 8.94 s, node cluster 5.50 s, Haskell on one core 8.0 s";
     assert!(text.contains(then) && text.contains("50,000 in "), "{text}");
@@ -79,9 +72,9 @@ fn the_articles_burst_is_shown_beside_the_articles_figures() {
 fn idle_connections_and_a_rate_are_in_the_result() {
     let server = Server::double("epoll", &[]);
     let more = ["-c", "50", "--idle", "30", "-p", "8", "-r", "1k/s", "-d", "1s"];
-    let output = load(&server, &[&more[..], &["--warm-up", "0s", "--json", "-"]].concat());
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let result = json(&output);
+    let result = json(
+        &load(&server, &[&more[..], &["--warm-up", "0s", "--json", "-"]].concat()).with_status(0),
+    );
     assert_eq!((&result["connections"], &result["idle"]), (&50.into(), &30.into()));
     assert_eq!((&result["target_rate_per_s"], &result["unsent"]), (&1_000.into(), &0.into()));
     assert!(result["instances_s"].as_array().unwrap().is_empty());
@@ -97,33 +90,26 @@ fn idle_connections_and_a_rate_are_in_the_result() {
 #[test]
 fn a_rate_that_is_not_reached_is_reported_with_status_1() {
     let server = Server::double("epoll", &[]);
-    let output = load(&server, &["-c", "1", "-r", "10M", "-d", "200ms", "--warm-up", "0s"]);
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{text}");
+    let text = load(&server, &["-c", "1", "-r", "10M", "-d", "200ms", "--warm-up", "0s"])
+        .with_status(1)
+        .stdout;
     assert!(text.contains("10,000,000/s poisson requested but NOT REACHED: "), "{text}");
 }
 
 #[test]
 fn verify_is_refused_if_connections_cannot_share_keys() {
     let server = Server::double("epoll", &[]);
-    let output = load(&server, &["--verify"]);
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{said}");
+    let said = load(&server, &["--verify"]).with_status(2).stderr;
     assert!(said.contains("applies only to redis:// workloads"), "{said}");
     let url = format!("redis://{}", server.addr);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    let output = command.args(["load", &url, "--verify", "--processes", "2"]).output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{said}");
+    let said = refused(regatta!("load {url} --verify --processes 2"));
     assert!(said.contains("--verify runs in one load process"), "{said}");
 }
 
 #[test]
 fn a_window_without_a_correct_reply_ends_with_status_1() {
     let server = Server::double("epoll", &["--delay", "fixed:1s"]);
-    let output = load(&server, &["-c", "1", "-d", "100ms", "--warm-up", "0s"]);
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{text}");
+    let text = load(&server, &["-c", "1", "-d", "100ms", "--warm-up", "0s"]).with_status(1).stdout;
     assert!(text.contains("no correct reply arrived"), "{text}");
 }
 
@@ -131,17 +117,14 @@ fn a_window_without_a_correct_reply_ends_with_status_1() {
 fn the_example_workload_files_with_lines_pass_against_the_built_in_servers() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads");
     let double = Server::double("epoll", &[]);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["serve", "dialogue", "--by-hand", "--model", "epoll"]);
-    let dialogue = Server::start(command);
+    let dialogue = Server::start(regatta!("serve dialogue --by-hand --model epoll"));
     for (server, file) in
         [(&double, "double.toml"), (&double, "patterns.toml"), (&dialogue, "dialogue.toml")]
     {
         let path = examples.join(file);
         let more = ["-n", "20000", "-p", "8", "--workload", path.to_str().unwrap()];
-        let output = load(server, &[&more[..], &["--json", "-"]].concat());
-        assert_eq!(output.status.code(), Some(0), "{file}: {output:?}");
-        assert_eq!(json(&output)["requests"], 20_000, "{file}");
+        let ended = load(server, &[&more[..], &["--json", "-"]].concat()).with_status(0);
+        assert_eq!(json(&ended)["requests"], 20_000, "{file}");
     }
 }
 
@@ -158,9 +141,9 @@ fn an_unexpected_reply_is_shown_beside_the_expectation_of_the_workload_file() {
         let text =
             format!("protocol = 'line'\n[[request]]\nsend = '{{n=int:7..7}}'\n{expectation}");
         fs::write(&path, text).unwrap();
-        let output = load(&server, &["-n", "100", "--workload", path.to_str().unwrap()]);
-        let text = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{text}");
+        let text = load(&server, &["-n", "100", "--workload", path.to_str().unwrap()])
+            .with_status(1)
+            .stdout;
         let exchange = format!("  sent      7\\n\n{printed}  received  14\\n\n");
         assert!(text.contains(&exchange) && text.contains(" · mine · "), "{text}");
     }
@@ -211,9 +194,7 @@ fn invalid_arguments_are_refused_with_the_permitted_values() {
         (vec!["--fail-if", "p99>1s", "--slow", "headers"], "cannot be used with"),
         (vec!["--workload", "no/such.toml"], "the workload no/such.toml: cannot read"),
     ] {
-        let output = load(&server, &args);
-        let printed = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {printed}");
+        let printed = load(&server, &args).with_status(2).stderr;
         assert!(printed.contains(said), "{args:?}: {printed}");
     }
 }
@@ -224,10 +205,7 @@ fn urls_that_name_no_server_are_refused() {
         ("http:///foo", "\"http:///foo\" has no host; expected http(s)://HOST"),
         ("line://127.0.0.1:99999", "\"99999\" is not a port; expected a number from 1 to 65535"),
     ] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-        let output = command.args(["load", url]).output().unwrap();
-        let printed = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{printed}");
+        let printed = refused(regatta!("load").arg(url));
         assert!(printed.contains(said), "{printed}");
     }
 }
@@ -237,25 +215,21 @@ fn a_threshold_that_does_not_pass_fails_the_load() {
     let server = Server::double("epoll", &[]);
     // On a busy machine a server may get no CPU for some hundred milliseconds.
     let base = ["-c", "2", "-d", "1s", "--warm-up", "0s"];
-    let output = load(&server, &[&base[..], &["--fail-if", "errors>0"]].concat());
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{text}");
+    let text =
+        load(&server, &[&base[..], &["--fail-if", "errors>0"]].concat()).with_status(0).stdout;
     assert!(text.contains("\nfail if     errors > 0          0  passed\n"), "{text}");
 
     let failing = ["--fail-if", "p50=1ns", "--fail-if", "errors>0"];
-    let output = load(&server, &[&base[..], &failing].concat());
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{text}");
+    let text = load(&server, &[&base[..], &failing].concat()).with_status(1).stdout;
     assert!(text.contains("\nfail if     p50 > 1ns  "), "{text}");
     let line = text.lines().find(|line| line.contains("p50 > 1ns")).unwrap();
     assert!(line.contains("  FAILED"), "{text}");
 
-    let output = load(&server, &[&base[..], &failing, &["--json", "-"]].concat());
-    assert_eq!(output.status.code(), Some(1));
+    let output = load(&server, &[&base[..], &failing, &["--json", "-"]].concat()).with_status(1);
     let thresholds = &json(&output)["thresholds"];
     assert_eq!((&thresholds[0]["passed"], &thresholds[1]["passed"]), (&false.into(), &true.into()));
     assert_eq!((&thresholds[0]["limit"], &thresholds[1]["value"]), (&1.0.into(), &0.0.into()));
-    let stderr = String::from_utf8(output.stderr).unwrap();
+    let stderr = output.stderr;
     assert!(stderr.contains("regatta: fail if p50 > 1ns"), "{stderr}");
 }
 
@@ -282,24 +256,19 @@ fn a_unix_socket_and_another_address_replace_that_of_the_url() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("double.sock");
     doubles_at(&socket);
-    let run = |url: &str, more: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-        command.args(["load", url, "-c", "4", "-n", "2000", "--json", "-"]).args(more);
-        command.output().unwrap()
-    };
+    let run =
+        |url: &str, more: &[&str]| run(regatta!("load {url} -c 4 -n 2000 --json -").args(more));
     let path = socket.to_str().unwrap();
     for more in [&["-p", "3"][..], &["--churn"], &["-t", "2", "--processes", "2"]] {
-        let output = run("line://localhost", &[&["--unix-socket", path], more].concat());
-        assert_eq!(output.status.code(), Some(0), "{more:?}: {output:?}");
-        assert_eq!(json(&output)["requests"], 2_000, "{more:?}");
+        let ended = run("line://localhost", &[&["--unix-socket", path], more].concat());
+        assert_eq!(json(&ended.with_status(0))["requests"], 2_000, "{more:?}");
     }
     let server = Server::double("epoll", &[]);
     let port = server.addr.port();
     let url = format!("line://no-such-host.example:{port}");
     let resolve = format!("no-such-host.example:{port}:127.0.0.1");
-    let output = run(&url, &["--resolve", &resolve]);
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    assert_eq!(json(&output)["requests"], 2_000);
+    let ended = run(&url, &["--resolve", &resolve]).with_status(0);
+    assert_eq!(json(&ended)["requests"], 2_000);
 
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
@@ -309,9 +278,7 @@ fn a_unix_socket_and_another_address_replace_that_of_the_url() {
         (["--unix-socket", file.to_str().unwrap()], "expected a socket"),
         (["--unix-socket", "/no/such/socket"], "--unix-socket /no/such/socket: No such file"),
     ] {
-        let output = run(&url, &more);
-        let printed = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{more:?}: {printed}");
+        let printed = run(&url, &more).with_status(2).stderr;
         assert!(printed.contains(said), "{more:?}: {printed}");
     }
 }
@@ -329,7 +296,7 @@ fn the_seconds_in_files_add_up_to_the_result() {
             let base = ["-c", "6", "-t", "2", "-d", "2500ms", "--warm-up", "50ms", "--json", "-"];
             let files = ["--processes", processes, "--series", &csv, "--hdr-log", &log];
             let output = load(&server, &[&base[..], &files, drive].concat());
-            let (result, stderr) = (json(&output), String::from_utf8(output.stderr).unwrap());
+            let (result, stderr) = (json(&output), output.stderr);
             let case = format!("{processes} processes, {drive:?}: {result:#}");
 
             let series = fs::read_to_string(&csv).unwrap();
@@ -382,11 +349,10 @@ fn each_stage_has_its_rate_its_figures_and_its_verdict() {
     let fail_if = ["--fail-if", "rate<1/s", "--fail-if", "errors=0"];
     for processes in ["1", "2"] {
         let more = [&stages[..], &more, &fail_if, &["--processes", processes]].concat();
-        let output = load(&server, &more);
-        let text = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{text}");
-        let from = output.stderr.iter().position(|byte| *byte == b'{').unwrap();
-        let result: serde_json::Value = serde_json::from_slice(&output.stderr[from..]).unwrap();
+        let output = load(&server, &more).with_status(1);
+        let text = output.stdout;
+        let from = output.stderr.find('{').unwrap();
+        let result: serde_json::Value = serde_json::from_str(&output.stderr[from..]).unwrap();
         let of = |key: &str| {
             let each = result["stages"].as_array().unwrap().iter();
             each.map(|stage| stage.pointer(key).cloned().unwrap_or_default()).collect::<Vec<_>>()
@@ -427,7 +393,7 @@ fn a_void_latency_does_not_pass_a_threshold() {
         assert_eq!(result["thresholds"][0]["passed"], passed, "{result:#}");
         assert_eq!(result["thresholds"][0]["because"].is_string(), !passed, "{result:#}");
         if !passed {
-            assert_eq!(output.status.code(), Some(1), "{result:#}");
+            assert_eq!(output.code(), 1, "{result:#}");
         }
         assert!(
             rate == "2k/s" || !passed,
@@ -442,10 +408,8 @@ fn a_void_latency_does_not_pass_a_threshold() {
 fn replies_that_arrived_but_are_not_read_yet_do_not_time_out() {
     let server = Server::double("epoll", &[]);
     let url = format!("line://{}", server.addr);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["load", &url, "-c", "4000", "--timeout", "2500ms"]);
-    command.args(["--warm-up", "100ms", "-d", "8s", "--json", "-"]);
-    let load = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut load = regatta!("load {url} -c 4000 --timeout 2500ms --warm-up 100ms -d 8s --json -");
+    let load = load.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let pid = rustix::process::Pid::from_child(&load);
     let opened = || fs::read_dir(format!("/proc/{}/fd", load.id())).unwrap().count();
     until("all connections are open", || opened() > 4000);
@@ -457,6 +421,6 @@ fn replies_that_arrived_but_are_not_read_yet_do_not_time_out() {
         // Time to read the replies that arrived, and to send new requests, even beside other programs.
         std::thread::sleep(Duration::from_millis(600));
     }
-    let result = json(&load.wait_with_output().unwrap());
+    let result = json(&load.wait_with_output().unwrap().into());
     assert_eq!(result["errors"]["timeout"], 0, "{result:#}");
 }

@@ -1,13 +1,11 @@
 //! The file of machines: names for `--on` and `--server`. A script in place of `ssh` runs the commands here.
 
-use crate::support::Server;
-use regatta_testkit::child::{Ended, run_within};
+use crate::support::{Server, regatta, run};
+use regatta_testkit::child::Ended;
 use serde_json::Value;
 use std::{
     fs::{self, Permissions},
     os::unix::fs::{PermissionsExt, symlink},
-    process::Command,
-    time::Duration,
 };
 use tempfile::TempDir;
 
@@ -36,11 +34,10 @@ impl Place {
     }
 
     fn run(&self, args: &[&str]) -> Ended {
-        let mut command = Command::new(REGATTA);
+        let mut command = regatta!("");
         command.args(args).env("REGATTA_SSH", self.0.path().join("ssh"));
         command.env("REGATTA_MACHINES", self.0.path().join("machines.toml"));
-        command.current_dir(self.0.path());
-        run_within(Duration::from_secs(60), command)
+        run(command.current_dir(self.0.path()))
     }
 
     fn log(&self) -> String {

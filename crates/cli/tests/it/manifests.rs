@@ -1,10 +1,7 @@
 //! What `regatta fleet manifest` prints, for Kubernetes and for Slurm.
 
-use crate::support::until;
-use regatta_testkit::{
-    child::{Ended, run_within},
-    prerequisite, skip,
-};
+use crate::support::{regatta, run, until};
+use regatta_testkit::{child::Ended, prerequisite, skip};
 use serde_json::{Value, json};
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, Permissions},
@@ -12,21 +9,12 @@ use std::{
     os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    time::Duration,
 };
 use tempfile::TempDir;
 use yaml_rust2::{Yaml, YamlLoader};
 
-const REGATTA: &str = env!("CARGO_BIN_EXE_regatta");
-
-fn ended(command: Command) -> Ended {
-    run_within(Duration::from_secs(60), command)
-}
-
 fn regatta(args: &[&str]) -> Ended {
-    let mut command = Command::new(REGATTA);
-    command.args(args);
-    ended(command)
+    run(regatta!("").args(args))
 }
 
 /// The files of a fleet with the agents gen1 and gen2, whose broker does not exist, in a folder with this name.
@@ -186,7 +174,7 @@ fn a_pod_is_the_agent_with_its_index() {
     let arguments = mounted(&secret, &job, "1", &folder);
     assert!(fs::read_to_string(folder.join("agent.toml")).unwrap().contains("\"gen2\""));
     let log = files.folder.path().join("log");
-    let mut agent = Command::new(REGATTA);
+    let mut agent = regatta!("");
     agent.args(arguments).stderr(File::create(&log).unwrap()).stdin(Stdio::null());
     let mut agent = agent.spawn().unwrap();
     // It has read its files, and accepted its options.
@@ -231,7 +219,7 @@ fn kubectl_knows_all_fields_of_the_job() {
     // It prints nothing if nothing changes.
     kubectl.args(["set", "image", "--local", "-o", "json", "agent=other", "-f"]).arg(&path);
     kubectl.env("HOME", files.folder.path());
-    let read = ended(kubectl);
+    let read = run(kubectl);
     job["spec"]["template"]["spec"]["containers"][0]["image"] = json!("other");
     assert_eq!(read.code(), 0, "{read:?}");
     is_part(&job, &serde_json::from_str(&read.stdout).unwrap(), "job");
@@ -250,7 +238,7 @@ fn the_schemas_of_kubernetes_accept_the_manifest() {
     fs::write(&path, files.manifest("kubernetes", &args).stdout).unwrap();
     let mut python = Command::new("python3");
     python.args(["-m", "kubernetes_validate", "--strict"]).arg(path).env("PYTHONPATH", library);
-    let read = ended(python);
+    let read = run(python);
     assert_eq!(read.code(), 0, "{read:?}");
     assert_eq!(read.stdout.matches("INFO").count(), 2, "{read:?}");
 }
@@ -293,8 +281,8 @@ fn a_batch_script_starts_each_agent_with_its_file() {
     fs::write(&path, &script).unwrap();
     let mut checked = Command::new("bash");
     checked.arg("-n").arg(&path);
-    assert_eq!(ended(checked).code(), 0);
-    let run = ended(bash(&path, folder));
+    assert_eq!(run(checked).code(), 0);
+    let run = run(bash(&path, folder));
     assert_eq!((run.code(), run.stderr.as_str()), (0, ""), "{run:?}");
     for (task, name) in [(0, "gen1"), (1, "gen2")] {
         let arguments = fs::read_to_string(folder.join(format!("{task}.arguments"))).unwrap();

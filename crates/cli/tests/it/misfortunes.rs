@@ -1,7 +1,7 @@
 //! Failures that servers must survive, on every I/O model: no free descriptors, clients that vanish or
 //! reset at any moment, cores that get unequal shares of the connections.
 
-use crate::support::{Server, expect, on_every_model, until};
+use crate::support::{Server, expect, on_every_model, regatta, until};
 
 use rustix::net::sockopt::set_socket_linger;
 use std::{
@@ -208,9 +208,9 @@ fn is_answered(stream: &TcpStream) -> bool {
 #[test]
 fn signals_that_request_no_stop_do_not_end_a_server() {
     on_every_model(|model, more| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-        command.args(["serve", "double", "--model", model]).args(more).stderr(Stdio::piped());
-        let mut server = Server::start(command);
+        let mut server = Server::start(
+            regatta!("serve double --model {model}").args(more).stderr(Stdio::piped()),
+        );
         let mut open = server.connect();
         open.write_all(b"3\n").unwrap();
         expect(&mut open, b"6\n");

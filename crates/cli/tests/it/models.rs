@@ -1,13 +1,13 @@
 //! Behaviour of every I/O model besides answering: limits, timeouts, backpressure, ports, stopping.
 
 use crate::support::{
-    DEADLINE, Server, connections::Receives, expect, expect_end, models, on_every_model, until,
+    DEADLINE, Server, connections::Receives, expect, expect_end, models, on_every_model, regatta,
+    run, send_until_stuck, until,
 };
 
 use std::{
     io::{ErrorKind, Read, Write},
     net::{Shutdown, TcpStream},
-    process::Command,
     thread,
     time::{Duration, Instant},
 };
@@ -28,12 +28,10 @@ fn a_port_in_use_is_a_clear_error() {
     on_every_model(|model, more| {
         let server = Server::double(model, more);
         let addr = server.addr.to_string();
-        let args = [&["serve", "double", "--model", model, "--listen", &addr][..], more].concat();
-        let second = Command::new(env!("CARGO_BIN_EXE_regatta")).args(args).output().unwrap();
-        assert_eq!(second.status.code(), Some(2));
-        let said = String::from_utf8(second.stderr).unwrap();
+        let second = run(regatta!("serve double --model {model} --listen {addr}").args(more));
+        assert_eq!((second.code(), &*second.stdout), (2, ""));
+        let said = second.stderr;
         assert!(said.contains("in use") && said.contains(&addr), "{said}");
-        assert_eq!(second.stdout, b"");
     });
 }
 
@@ -101,23 +99,8 @@ fn stops_reading_from_a_client_that_does_not_read_and_loses_no_reply() {
         let before = server.memory();
         let mut stream = server.connect_with(Receives::Little);
         let mut writer = stream.try_clone().unwrap();
-        writer.set_nonblocking(true).unwrap();
         // Every reply is longer than its request, so the buffers for replies fill first.
-        let chunk = b"x\n".repeat(8 * 1024);
-        let (mut sent, mut stuck) = (0usize, Instant::now());
-        while stuck.elapsed() < Duration::from_millis(500) {
-            assert!(sent < 1 << 30, "the server never stops reading");
-            match writer.write(&chunk[sent % 2..]) {
-                Ok(wrote) => {
-                    sent += wrote;
-                    stuck = Instant::now();
-                }
-                Err(error) => {
-                    assert_eq!(error.kind(), ErrorKind::WouldBlock);
-                    thread::sleep(Duration::from_millis(5)); // the buffers are full: try again
-                }
-            }
-        }
+        let mut sent = send_until_stuck(&writer, b"x\n");
         let grown = server.memory().saturating_sub(before);
         assert!(grown < 8 << 20, "grew by {grown} bytes");
         // Another client is still served.
@@ -125,7 +108,6 @@ fn stops_reading_from_a_client_that_does_not_read_and_loses_no_reply() {
         other.write_all(b"4\n").unwrap();
         expect(&mut other, b"8\n");
         // Now the client reads, and gets a reply to each line.
-        writer.set_nonblocking(false).unwrap();
         if sent % 2 == 1 {
             sent += 1;
             thread::spawn(move || writer.write_all(b"\n"));
@@ -238,9 +220,7 @@ fn the_two_step_dialogue_waits_for_each_name() {
     thread::scope(|scope| {
         for model in models() {
             scope.spawn(move || {
-                let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-                command.args(["serve", "dialogue", "--by-hand", "--model", model]);
-                let server = Server::start(command);
+                let server = Server::start(regatta!("serve dialogue --by-hand --model {model}"));
                 let mut stream = server.connect();
                 for name in ["Ada", "Grace"] {
                     stream.write_all(format!("{name}\r\n").as_bytes()).unwrap();

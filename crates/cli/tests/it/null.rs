@@ -1,6 +1,6 @@
 //! The null server: what it sends, when it closes, and that its connections do not block each other.
 
-use crate::support::{Server, expect, expect_end, until};
+use crate::support::{Server, expect, expect_end, refused, regatta, until};
 
 use regatta_record::Heads;
 use regatta_script::{Destination, Workload};
@@ -189,10 +189,7 @@ fn invalid_options_are_refused_with_a_clear_error() {
             "only to `serve null --model epoll`",
         ),
     ] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-        let ended = command.arg("serve").args(args).output().unwrap();
-        assert_eq!(ended.status.code(), Some(2), "{args:?}");
-        let stderr = String::from_utf8(ended.stderr).unwrap();
+        let stderr = refused(regatta!("serve").args(args));
         assert!(stderr.contains(said), "{stderr} should say {said}");
     }
 }

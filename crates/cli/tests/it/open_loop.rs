@@ -1,17 +1,14 @@
 //! What an open loop reports whatever else the machine does. `tests/full` compares its percentiles and its lag with
 //! the true ones (`truth::{delays, rates}`).
 
-use crate::support::Server;
+use crate::support::{Server, regatta, run};
 use regatta_record::{Kind, LoadResult};
-use std::process::Command;
 
 /// Runs `regatta load` against a server of `double` with these arguments. Returns its exit status and its result.
 fn load(server: &Server, args: &str) -> (Option<i32>, LoadResult) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["load", &format!("line://{}", server.addr), "--json", "-"]);
-    let ended = command.args(args.split(' ')).output().unwrap();
-    let result = serde_json::from_slice(&ended.stdout)
-        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&ended.stderr)));
+    let ended = run(regatta!("load line://{} --json - {args}", server.addr));
+    let result = serde_json::from_str(&ended.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", ended.stderr));
     (ended.status.code(), result)
 }
 

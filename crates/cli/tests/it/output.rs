@@ -4,15 +4,17 @@
 use crate::support::{
     Server,
     hub::{hub, with_metrics},
+    regatta,
 };
 
+use regatta_testkit::child::Killed;
 use std::{
     fs::File,
     io::{BufRead, BufReader, pipe},
     net::{SocketAddr, TcpStream},
     os::unix::fs::symlink,
     path::Path,
-    process::{Child, Command, Output, Stdio},
+    process::{Command, Output, Stdio},
 };
 use tempfile::TempDir;
 
@@ -110,7 +112,7 @@ fn assert_raced(ended: &Output) {
 }
 
 fn regatta(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    let mut command = regatta!("");
     command.args(args).stdin(Stdio::null()).stderr(Stdio::piped());
     command
 }
@@ -208,7 +210,7 @@ fn servers_run_although_nobody_reads_their_output() {
         for closed_or_full in [closed, full] {
             let args: Vec<&str> = args.split(' ').chain(["--listen", "127.0.0.1:0"]).collect();
             let child = regatta(&args).stdout(closed_or_full()).spawn().unwrap();
-            let mut child = Stopped(child);
+            let mut child = Killed(child);
             let mut line = String::new();
             let mut stderr = BufReader::new(child.0.stderr.as_mut().unwrap());
             stderr.read_line(&mut line).unwrap();
@@ -253,16 +255,5 @@ fn only_one_form_is_written_to_stdout() {
         let ended = place.run(&[&RACE[..], &args].concat(), Stdio::piped());
         assert_eq!((ended.status.code(), text(&ended.stdout)), (Some(2), String::new()));
         assert!(text(&ended.stderr).contains(expected), "{}", text(&ended.stderr));
-    }
-}
-
-/// A process that is killed and reaped when dropped.
-struct Stopped(Child);
-
-impl Drop for Stopped {
-    fn drop(&mut self) {
-        // It may have exited already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }

@@ -1,6 +1,7 @@
 //! `scripts/package`, with the binary of the tests instead of a release build: the archive, the Debian package
 //! and the image are installed in folders of their own and run.
 
+use crate::support::regatta;
 use regatta_testkit::skip;
 use std::{
     fs,
@@ -55,7 +56,7 @@ impl Release {
 }
 
 fn version() -> String {
-    output(Command::new(env!("CARGO_BIN_EXE_regatta")).arg("--version"))
+    output(&mut regatta!("--version"))
 }
 
 /// Checks what is installed below `usr`: the binary runs, and has manual pages and completions.

@@ -1,6 +1,6 @@
 //! Loads that run in several processes.
 
-use crate::support::{Server, processes::assert_right, until};
+use crate::support::{Server, processes::assert_right, regatta, run, until};
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
     fs,
@@ -18,12 +18,12 @@ fn takes_several_processes_for_more_connections_than_one_may_open() {
         let url = format!("line://{}", server.addr);
         let limited = ["-c", "ulimit -n 1100; exec \"$0\" \"$@\"", REGATTA, "load", &url];
         let args = [&limited[..], &["-c", "3000", "--json", "-"], more].concat();
-        Command::new("sh").args(args).output().unwrap()
+        run(Command::new("sh").args(args))
     };
     let counted = load(&["-n", "12000"]);
     let result = assert_right(&counted, 3_000, 3);
     assert_eq!(result["requests"], 12_000);
-    let note = String::from_utf8_lossy(&counted.stderr).into_owned();
+    let note = &counted.stderr;
     assert!(note.starts_with("3000 connections need 3 load processes: the file limit"), "{note}");
 
     let more = load(&["-d", "300ms", "--processes", "4", "--warm-up", "100ms"]);
@@ -35,10 +35,9 @@ fn takes_several_processes_for_more_connections_than_one_may_open() {
 /// Starts a load of half a minute in two processes, and waits until both are connected.
 fn long(server: &Server) -> (Child, Vec<u32>) {
     let url = format!("line://{}", server.addr);
-    let args = ["load", &url, "-c", "20", "--processes", "2", "-d", "30s"];
-    let mut command = Command::new(REGATTA);
-    command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-    let leader = command.spawn().unwrap();
+    let mut leader = regatta!("load {url} -c 20 --processes 2 -d 30s");
+    leader.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    let leader = leader.spawn().unwrap();
     let mut processes = Vec::new();
     until("two processes load", || {
         processes = children(leader.id());

@@ -4,7 +4,7 @@
 use crate::support::{
     DEADLINE, Server,
     hub::{Patient, Socket, closed, hear, send},
-    on_models,
+    on_models, refused, regatta,
 };
 use serde_json::json;
 use std::{
@@ -68,9 +68,7 @@ fn the_service_manager_is_notified_when_the_service_listens() {
     let manager = UnixDatagram::bind(&path).unwrap();
     manager.set_read_timeout(Some(DEADLINE)).unwrap();
     for arguments in [&["hub"][..], &["shard", "--nodes", "127.0.0.1:1"]] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-        command.args(arguments).env("NOTIFY_SOCKET", &path);
-        let server = Server::start(command);
+        let server = Server::start(regatta!("").args(arguments).env("NOTIFY_SOCKET", &path));
         let mut received = [0; 200];
         let length = manager.recv(&mut received).unwrap();
         let text = String::from_utf8_lossy(&received[..length]).into_owned();
@@ -80,10 +78,8 @@ fn the_service_manager_is_notified_when_the_service_listens() {
 
 #[test]
 fn a_socket_that_cannot_be_used_is_refused() {
-    let refused = |mut command: Command, expected: &str| {
-        let output = command.output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{output:?}");
-        let error = String::from_utf8_lossy(&output.stderr);
+    let refused = |command: Command, expected: &str| {
+        let error = refused(command);
         assert!(error.contains(expected), "{error}");
     };
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();

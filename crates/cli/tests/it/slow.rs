@@ -1,23 +1,15 @@
 //! Runs `regatta load` with slow clients and with TLS: its text, JSON and exit status.
 
-use crate::support::Server;
-
-use std::process::{Command, Output};
+use crate::support::{Server, json, regatta, run};
+use regatta_testkit::child::Ended;
 
 fn hello(more: &[&str]) -> Server {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["serve", "hello", "--model", "epoll"]).args(more);
-    Server::start(command)
+    Server::start(regatta!("serve hello --model epoll").args(more))
 }
 
-fn load(scheme: &str, server: &Server, more: &[&str]) -> Output {
+fn load(scheme: &str, server: &Server, more: &[&str]) -> Ended {
     let url = format!("{scheme}://{}/", server.addr);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["load", &url]).args(more).output().unwrap()
-}
-
-fn json(output: &Output) -> serde_json::Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+    run(regatta!("load {url}").args(more))
 }
 
 #[test]
@@ -26,9 +18,7 @@ fn a_server_with_a_request_timeout_closes_slow_clients_and_serves_new_ones() {
     for part in ["headers", "body"] {
         // A generous deadline, so that a busy machine does not look like a busy server.
         let more = ["--slow", part, "-c", "200", "-d", "30s", "--within", "20s", "--json", "-"];
-        let output = load("http", &server, &more);
-        let result = json(&output);
-        assert_eq!(output.status.code(), Some(0), "{result}");
+        let result = json(&load("http", &server, &more).with_status(0));
         assert_eq!((&result["opened"], &result["closed"]), (&200.into(), &200.into()), "{result}");
         assert_eq!((&result["alive"], &result["slow"]), (&0.into(), &part.into()));
         assert!(result["closed_age_s"]["min"].as_f64().unwrap() >= 1.5, "{result}");
@@ -42,9 +32,8 @@ fn a_server_with_a_request_timeout_closes_slow_clients_and_serves_new_ones() {
 fn a_server_that_slow_clients_block_ends_with_status_1() {
     let server = hello(&["--request-timeout", "60s", "--max-connections", "1"]);
     let more = ["--slow", "headers", "-c", "20", "-d", "1s", "--timeout", "300ms"];
-    let output = load("http", &server, &[&more[..], &["--every", "50ms"]].concat());
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{text}");
+    let text =
+        load("http", &server, &[&more[..], &["--every", "50ms"]].concat()).with_status(1).stdout;
     assert!(text.contains("did not keep serving new clients"), "{text}");
     assert!(text.contains("no complete reply within 300ms"), "{text}");
     assert!(text.contains("it closed no slow connection"), "{text}");
@@ -55,9 +44,7 @@ fn a_server_that_slow_clients_block_ends_with_status_1() {
 fn fewer_slow_clients_than_requested_end_with_status_1() {
     let server = hello(&[]);
     let more = ["--slow", "headers", "-c", "1000", "-d", "300ms", "--within", "20s", "--json", "-"];
-    let output = load("http", &server, &more);
-    let result = json(&output);
-    assert_eq!(output.status.code(), Some(1), "{result}");
+    let result = json(&load("http", &server, &more).with_status(1));
     assert!(result["opened"].as_u64().unwrap() < 1000, "{result}");
     let verdict = result["verdict"].as_str().unwrap();
     assert!(verdict.contains("of 1,000 slow connections could be opened"), "{verdict}");
@@ -80,9 +67,7 @@ fn invalid_arguments_end_with_status_2() {
         ("https", vec!["--insecure"], "expected TLS"),
         ("https", vec!["-n", "1000", "--churn", "--insecure"], "expected TLS"),
     ] {
-        let output = load(scheme, &server, &args);
-        let printed = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {printed}");
+        let printed = load(scheme, &server, &args).with_status(2).stderr;
         assert!(printed.contains(said), "{args:?}: {printed}");
     }
 }

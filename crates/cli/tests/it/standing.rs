@@ -4,10 +4,10 @@ mod hub;
 
 use crate::{
     manifests,
-    support::{Server, until, until_within},
+    support::{Server, regatta, run, until, until_within},
 };
 use regatta_testkit::{
-    child::{Ended, run_within},
+    child::{Ended, Killed},
     port, prerequisite,
 };
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -21,28 +21,23 @@ use std::{
 };
 use tempfile::TempDir;
 
-const REGATTA: &str = env!("CARGO_BIN_EXE_regatta");
 const MARK: &str = "REGATTA_TEST_MARK";
 
 /// Runs a command of regatta to its end.
 fn regatta(args: &[&str]) -> Ended {
-    let mut command = Command::new(REGATTA);
-    command.args(args);
-    run_within(Duration::from_secs(120), command)
+    run(regatta!("").args(args))
 }
 
 /// The last line on stderr of a command that fails with status 2.
 #[track_caller]
 fn refused(args: &[&str]) -> String {
-    let ended = regatta(args);
-    assert_eq!(ended.code(), 2, "{ended:?}");
-    ended.stderr
+    crate::support::refused(regatta!("").args(args))
 }
 
 /// A fleet with the agents gen1 and gen2, and its broker.
 struct Fleet {
     folder: TempDir,
-    children: Vec<Child>,
+    children: Vec<Killed>,
 }
 
 impl Fleet {
@@ -82,14 +77,14 @@ impl Fleet {
 
     fn start(&mut self, name: &str, mut command: Command) {
         let log = File::create(self.log(name)).unwrap();
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).env(MARK, self.mark());
-        self.children.push(command.spawn().unwrap());
+        command.stdout(Stdio::null()).stderr(log).env(MARK, self.mark());
+        self.children.push(Killed::start(&mut command));
     }
 
     fn agent(&mut self, name: &str, more: &[&str]) {
         let file = format!("{}/{name}.toml", self.dir());
-        let mut command = Command::new(REGATTA);
-        command.args(["agent", "--fleet", &file]).args(more);
+        let mut command = regatta!("agent --fleet {file}");
+        command.args(more);
         self.start(name, command);
         let log = self.log(name);
         until("the agent waits for a leader", || {
@@ -101,15 +96,6 @@ impl Fleet {
         let url = format!("line://{}", server.addr);
         let args = ["load", &url, "-c", "10", "-d", "300ms", "--warm-up", "50ms", "--json", "-"];
         regatta(&[&args, &["--fleet", &self.leader()][..], more].concat())
-    }
-}
-
-impl Drop for Fleet {
-    fn drop(&mut self) {
-        for child in &mut self.children {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
     }
 }
 
@@ -176,10 +162,9 @@ fn a_killed_leader_leaves_no_load() {
     fleet.agent("gen1", &["--targets", "127.0.0.1:1-65535"]);
     fleet.agent("gen2", &["--targets", "127.0.0.1:1-65535"]);
     let server = Server::double("epoll", &[]);
-    let mut command = Command::new(REGATTA);
     let url = format!("line://{}", server.addr);
-    command.args(["load", &url, "-d", "60s", "--on", "gen1,gen2", "--fleet", &fleet.leader()]);
-    let mut leader = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut leader = regatta!("load {url} -d 60s --on gen1,gen2 --fleet {}", fleet.leader());
+    let mut leader = leader.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     until("both agents load", || load_processes(&mark) == 2);
     leader.kill().unwrap();
     leader.wait().unwrap();

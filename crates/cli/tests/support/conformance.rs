@@ -3,6 +3,7 @@
 
 use super::{
     contender::Running,
+    regatta, run,
     transcript::{self, Transcript},
 };
 
@@ -17,7 +18,6 @@ use std::{
     iter,
     net::{SocketAddr, TcpStream},
     path::Path,
-    process::Command,
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
     thread,
     time::Duration,
@@ -138,11 +138,9 @@ pub fn serves_hello_over_http2(peers: Peers) {
         let name = &contender.manifest.name;
         let served = with(&contender.started_over(over), "hello", &|served: &Served<'_>| {
             let url = format!("http://{}/", served.addr);
-            let mut load = Command::new(env!("CARGO_BIN_EXE_regatta"));
-            load.args(["load", &url, "--workload", "hello", "--http2", "-c", "4", "-p", "16"]);
-            let output = load.args(["--requests", "1000"]).output().expect("it runs");
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            if output.status.success() { Ok(()) } else { Err(said) }
+            let load = regatta!("load {url} --workload hello --http2 -c 4 -p 16 --requests 1000");
+            let ended = run(load);
+            if ended.status.success() { Ok(()) } else { Err(ended.stderr) }
         });
         assert_eq!(served, Ok(()), "{name}");
     }
@@ -200,10 +198,8 @@ pub fn answers_calls(peers: Peers) {
         let served = with(&contender, "grpc", &|served: &Served<'_>| {
             let load = |path: &str, more: &[&str]| {
                 let url = format!("grpc://{}{path}", served.addr);
-                let mut load = Command::new(env!("CARGO_BIN_EXE_regatta"));
-                let output = load.args(["load", &url]).args(more).output().expect("it runs");
-                let said = [output.stdout, output.stderr].concat();
-                (output.status.code(), String::from_utf8_lossy(&said).into_owned())
+                let ended = run(regatta!("load {url}").args(more));
+                (ended.status.code(), ended.stdout + &ended.stderr)
             };
             let wrong = |path: &str, part: &str| match load(path, &few) {
                 (Some(1), said) if said.contains(part) => Ok(()),
@@ -364,16 +360,14 @@ pub fn stops_reading_from_a_client_that_does_not_read(peers: Peers) {
 pub fn delivers_every_message(peers: Peers) {
     with_each("hub", peers, |Served { manifest, addr, .. }| {
         let url = format!("ws://{addr}{}", manifest.path.as_deref().unwrap_or("/ws"));
-        let mut load = Command::new(env!("CARGO_BIN_EXE_regatta"));
-        load.args(["load", &url, "-c", "8", "-n", "200", "--timeout", "30s"]);
+        let mut load = regatta!("load {url} -c 8 -n 200 --timeout 30s");
         if let Some(Adapter::Speaks(name)) = manifest.adapter {
             load.args(["--adapter", name]);
         }
-        let output = load.output().map_err(|error| error.to_string())?;
-        let text = [output.stdout, output.stderr].concat();
-        if output.status.success() {
+        let ended = run(load);
+        if ended.status.success() {
             return Ok(());
         }
-        Err(format!("{}: {}", output.status, String::from_utf8_lossy(&text)))
+        Err(format!("{}: {}{}", ended.status, ended.stdout, ended.stderr))
     });
 }

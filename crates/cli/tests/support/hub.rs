@@ -1,9 +1,10 @@
 //! Members of a hub: a client from another crate.
 
-use crate::support::Server;
+use crate::support::{Server, regatta};
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};
 use std::{
+    borrow::BorrowMut,
     fs,
     io::{self, BufRead, BufReader, Read, Write},
     mem,
@@ -111,23 +112,24 @@ pub fn hub(model: &str, options: &[&str]) -> (Server, SocketAddr) {
 
 /// The command that starts a hub with a page of metrics.
 pub fn hub_command(model: &str, options: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["serve", "hub", "--model", model, "--metrics", "127.0.0.1:0"]).args(options);
-    command.env("MALLOC_MMAP_THRESHOLD_", "65536");
+    let mut command = regatta!("serve hub --model {model} --metrics 127.0.0.1:0");
+    command.args(options).env("MALLOC_MMAP_THRESHOLD_", "65536");
     command
 }
 
 /// Starts a server whose options ask for metrics. Returns it with the address of their page.
-pub fn with_metrics(command: Command) -> (Server, SocketAddr) {
+pub fn with_metrics(command: impl BorrowMut<Command>) -> (Server, SocketAddr) {
     let (server, page, _) = with_metrics_and_lines(command);
     (server, page)
 }
 
 /// Starts a server whose options ask for metrics. Returns it with the address of their page, and what it has printed to
 /// stderr by then: it may already have reported a connection to others. What follows is in its `stderr`.
-pub fn with_metrics_and_lines(mut command: Command) -> (Server, SocketAddr, String) {
-    command.stderr(Stdio::piped());
-    let mut server = Server::start(command);
+pub fn with_metrics_and_lines(
+    mut command: impl BorrowMut<Command>,
+) -> (Server, SocketAddr, String) {
+    let command: &mut Command = command.borrow_mut();
+    let mut server = Server::start(command.stderr(Stdio::piped()));
     // With this capacity, it reads nothing of the lines that follow.
     let mut stderr = BufReader::with_capacity(1, server.child.stderr.take().unwrap());
     let (mut line, mut before) = (String::new(), String::new());

@@ -4,12 +4,13 @@ use super::{
     Server,
     hub::{hub, metric, page},
     liar::{Liar, Lie},
+    regatta,
     shard::{cluster::Cluster, nodes::Node, sentinel::Park},
     until, until_within,
 };
 use regatta_testkit::child::run_within;
 use serde_json::Value;
-use std::{net::SocketAddr, process::Command, thread, time::Duration};
+use std::{net::SocketAddr, thread, time::Duration};
 
 /// Starts a hub at this broker, and waits until it is connected.
 pub fn joined(model: &str, broker: &Node, more: &[&str]) -> (Server, SocketAddr) {
@@ -254,10 +255,11 @@ impl<B> Hubs<B> {
             addresses[0] = liar.addr;
         }
         let urls = addresses.iter().map(|addr| format!("ws://{addr}/ws/red"));
-        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-        command.arg("load").args(urls).args(["-c", &members.to_string(), "--rate", rate]);
-        command.args(["-d", length, "--one-order", "--allow-gaps", "--timeout", timeout]);
-        command.args(["--tolerate", "100%", "--json", "-"]).args(more);
+        let mut command = regatta!(
+            "load -c {members} --rate {rate} -d {length} --one-order --allow-gaps
+             --timeout {timeout} --tolerate 100% --json -"
+        );
+        command.args(urls).args(more);
         let ended = thread::scope(|scope| {
             let load = scope.spawn(|| run_within(Duration::from_secs(180), command));
             // Once all members have joined and get messages.

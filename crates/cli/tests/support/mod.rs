@@ -20,7 +20,10 @@ pub mod shard;
 pub mod transcript;
 
 use regatta_serve::Model;
-use regatta_testkit::skip;
+use regatta_testkit::{
+    child::{Ended, run_within},
+    skip,
+};
 pub use regatta_testkit::{
     client::{expect, expect_end},
     deadline::{DEADLINE, until, until_within},
@@ -30,13 +33,15 @@ use rustix::{
     process::{Pid, test_kill_process_group},
 };
 use std::{
+    borrow::BorrowMut,
     fs,
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, ErrorKind, Write},
     net::{SocketAddr, TcpStream},
     os::unix::process::CommandExt,
     process::{Child, Command, ExitStatus, Stdio},
+    sync::atomic::{AtomicBool, Ordering::SeqCst},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// Returns every model that runs on this machine, and reports that the test is skipped for the others.
@@ -83,6 +88,37 @@ macro_rules! on_models {
 }
 pub(crate) use on_models;
 
+/// The command `regatta WORDS`. The arguments are those of `format!`, whose text has the words; none has a space.
+macro_rules! regatta {
+    ($($words:tt)*) => { $crate::support::program(&format!($($words)*)) };
+}
+pub(crate) use regatta;
+
+/// See [`regatta!`].
+pub fn program(words: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    command.args(words.split_whitespace());
+    command
+}
+
+/// Runs a command until it exits. Kills it, and panics with its stderr, after two minutes.
+#[track_caller]
+pub fn run(command: impl BorrowMut<Command>) -> Ended {
+    run_within(Duration::from_secs(120), command)
+}
+
+/// Runs a command whose arguments are wrong: it exits with status 2. Returns what it prints to stderr.
+#[track_caller]
+pub fn refused(command: impl BorrowMut<Command>) -> String {
+    run(command).with_status(2).stderr
+}
+
+/// Parses the output of `--json -`.
+#[track_caller]
+pub fn json(ended: &Ended) -> serde_json::Value {
+    serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:?}"))
+}
+
 /// A running regatta server, killed and reaped when dropped.
 pub struct Server {
     pub child: Child,
@@ -103,13 +139,12 @@ impl Server {
             false => &[],
         };
         let args = [&["serve", service, "--model", model][..], more, few].concat();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-        command.args(args);
-        Server::start(command)
+        Server::start(regatta!("").args(args))
     }
 
     /// Starts `command` and waits for its line `listening on ADDR`.
-    pub fn start(mut command: Command) -> Server {
+    pub fn start(mut command: impl BorrowMut<Command>) -> Server {
+        let command: &mut Command = command.borrow_mut();
         let mut child = command.stdout(Stdio::piped()).process_group(0).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -198,6 +233,36 @@ impl Drop for Server {
                 self.processes().iter().all(|(_, stat)| stat[0] == "Z")
             });
         }
+    }
+}
+
+/// Sends the same request again and again, until the server has taken nothing for half a second. Returns how many bytes it
+/// has taken.
+pub fn send_until_stuck(mut stream: &TcpStream, request: &[u8]) -> usize {
+    stream.set_nonblocking(true).unwrap();
+    let chunk = request.repeat(1 + (1 << 14) / request.len());
+    let (mut sent, mut stuck) = (0, Instant::now());
+    while stuck.elapsed() < Duration::from_millis(500) {
+        assert!(sent < 1 << 28, "the server never stops reading");
+        match stream.write(&chunk[sent % request.len()..]) {
+            Ok(wrote) => (sent, stuck) = (sent + wrote, Instant::now()),
+            // The buffers are full.
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                thread::sleep(Duration::from_millis(5));
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    stream.set_nonblocking(false).unwrap();
+    sent
+}
+
+/// Says that something is over when it is dropped, also if the test fails.
+pub struct Over<'a>(pub &'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
     }
 }
 

@@ -1,14 +1,11 @@
 //! Results of loads that run in several processes.
 
-use std::process::Output;
-
-pub fn json(output: &Output) -> serde_json::Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
-}
+use crate::support::json;
+use regatta_testkit::child::Ended;
 
 /// Checks the result of an undisturbed load in `processes` processes.
-pub fn assert_right(output: &Output, connections: u64, processes: u64) -> serde_json::Value {
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
+pub fn assert_right(output: &Ended, connections: u64, processes: u64) -> serde_json::Value {
+    assert_eq!(output.code(), 0, "{output:?}");
     let result = json(output);
     assert_eq!(result["connections"], connections);
     assert_eq!(result["processes"], processes);

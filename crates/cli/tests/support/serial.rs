@@ -1,10 +1,11 @@
 //! A server whose capacity is known by construction, and `regatta capacity`, which searches it.
 
-use serde_json::Value;
+use crate::support::{regatta, run};
+use regatta_testkit::child::Ended;
 use std::{
     io::{BufRead, BufReader, Write},
     net::{TcpListener, TcpStream},
-    process::{Command, Output},
+    process::Command,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering::Relaxed},
@@ -76,15 +77,11 @@ fn answer_in_turn(requests: &mpsc::Receiver<(TcpStream, i128)>, most_late: u32) 
 }
 
 pub fn command(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.arg("capacity").args(args);
+    let mut command = regatta!("capacity");
+    command.args(args);
     command
 }
 
-pub fn capacity(args: &[&str]) -> Output {
-    command(args).output().unwrap()
-}
-
-pub fn json(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+pub fn capacity(args: &[&str]) -> Ended {
+    run(command(args))
 }

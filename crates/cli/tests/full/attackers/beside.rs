@@ -1,12 +1,12 @@
 //! The honest clients beside the attackers, the figures of the server, and what both must not exceed.
 
 use super::attack::{self, Kind, Made, Over};
-use crate::support::{Server, until};
+use crate::support::{Server, regatta, until};
 use regatta_testkit::by_tier;
 use std::{
     fs,
     net::SocketAddr,
-    process::{Command, Output, Stdio},
+    process::{Output, Stdio},
     sync::{
         Mutex,
         atomic::{AtomicU64, Ordering::Relaxed},
@@ -145,12 +145,10 @@ impl Attacked<'_> {
 
     /// Runs the load of the honest clients. Every reply must be right.
     fn seen(&self, seconds: u64) -> Seen {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
         let rate = format!("{:.0}", self.rate);
-        command.arg("load").args(&self.honest).args(["--rate", &rate]);
-        command.args(["-d", &format!("{seconds}s"), "--warm-up", "1s", "--json", "-"]);
         let (began, cpu) = (Instant::now(), self.server.cpu());
-        let output = command.stdin(Stdio::null()).output().unwrap();
+        let mut load = regatta!("load --rate {rate} -d {seconds}s --warm-up 1s --json -");
+        let output = load.args(&self.honest).stdin(Stdio::null()).output().unwrap();
         let cpu = (self.server.cpu() - cpu).as_secs_f64() / began.elapsed().as_secs_f64();
         let result = right(&self.name, &output);
         // Of a hub, that of all deliveries.

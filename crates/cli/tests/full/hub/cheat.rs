@@ -4,7 +4,7 @@
 use crate::support::{
     Server,
     hub::{hear, member, send},
-    until,
+    regatta, until,
 };
 use regatta_testkit::{machine, skip};
 use serde_json::json;
@@ -64,21 +64,8 @@ fn a_cheat_has_the_fastest_results_and_is_disqualified_for_its_deliveries() {
     );
     assert!(crowned * 2 < second, "{crowned:?} and {second:?}");
     let load = |server: &Server| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
         let url = format!("ws://{}/ws", server.addr);
-        command.args([
-            "load",
-            &url,
-            "-c",
-            "20",
-            "--in-flight",
-            "4",
-            "-d",
-            "1s",
-            "--warm-up",
-            "200ms",
-        ]);
-        command.output().unwrap()
+        regatta!("load {url} -c 20 --in-flight 4 -d 1s --warm-up 200ms").output().unwrap()
     };
     let found = load(&cheat);
     let printed = String::from_utf8(found.stdout).unwrap();

@@ -5,6 +5,7 @@
 use crate::support::{
     Server,
     hub::{Patient, with_metrics},
+    regatta,
     shard::nodes::Node,
     until_within,
 };
@@ -12,7 +13,6 @@ use regatta_testkit::machine;
 use serde_json::{Value, json};
 use std::{
     net::{SocketAddr, TcpStream},
-    process::Command,
     sync::{
         Mutex,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst},
@@ -30,10 +30,11 @@ const BETWEEN: Duration = Duration::from_millis(500);
 const STACK: usize = 128 << 10;
 
 fn start(broker: &Node) -> Server {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["hub", "--model", "percore", "--cores", "2", "--metrics", "127.0.0.1:0"]);
-    command.args(["--broker", &format!("redis://{}", broker.addr()), "--drain", "20s"]);
-    command.args(["--history", "1000"]);
+    let broker = broker.addr();
+    let command = regatta!(
+        "hub --model percore --cores 2 --metrics 127.0.0.1:0 --broker redis://{broker}
+         --drain 20s --history 1000"
+    );
     with_metrics(command).0
 }
 

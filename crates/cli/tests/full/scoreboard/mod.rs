@@ -4,11 +4,11 @@
 mod hubs;
 mod proxies;
 
-use crate::support::contender::Running;
+use crate::support::{contender::Running, regatta};
 use regatta_race::{Adapter, Contender, RoleCpus, built_in, peers_folder};
 use regatta_record::{EXHIBIT, LoadResult};
 use regatta_testkit::skip;
-use std::{fs, net::SocketAddr, path::Path, process::Command};
+use std::{fs, net::SocketAddr, path::Path};
 
 /// The model with which our server takes part.
 const OURS: &str = "epoll";
@@ -52,8 +52,8 @@ fn url(contender: &Contender, scheme: &str, addr: SocketAddr) -> String {
 
 /// Loads a server, and returns the result. The error says why there is none.
 fn load(contender: &Contender, url: &str, arguments: &[&str]) -> Result<LoadResult, String> {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["load", url]).args(arguments).args(LENGTH);
+    let mut command = regatta!("load {url}");
+    command.args(arguments).args(LENGTH);
     if let Some(Adapter::Speaks(name)) = contender.manifest.adapter {
         command.args(["--adapter", name]);
     }

@@ -3,18 +3,13 @@
 use crate::support::{
     Server,
     cpus::{on_cpu, two_cpus},
+    regatta,
     shard::{client, on_shard_models, sharded},
 };
 use regatta_judge::statistics::geometric;
 use regatta_proto::resp::write_command;
 use regatta_testkit::{machine, skip};
-use std::{
-    io::Write,
-    net::TcpStream,
-    process::{Command, Stdio},
-    thread,
-    time::Duration,
-};
+use std::{io::Write, net::TcpStream, process::Stdio, thread, time::Duration};
 
 /// Size of the value that is requested repeatedly, in bytes.
 const VALUE: usize = 100_000;
@@ -57,10 +52,9 @@ fn other_clients_do_not_wait_for_a_client_that_does_not_read(model: &str) {
 /// Runs `regatta load` for two seconds with 50 connections and returns its result. With `is_beside`,
 /// another client requests 300 MB in the middle of the load and reads none of it.
 fn load(proxy: &Server, cpu: u32, more: &[&str], is_beside: bool) -> serde_json::Value {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["load", &format!("redis://{}", proxy.addr), "-c", "50", "--duration", "2s"]);
-    command.args(["--warm-up", "500ms", "--cpus", &cpu.to_string(), "--json", "-"]).args(more);
-    let load = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let url = format!("redis://{}", proxy.addr);
+    let mut load = regatta!("load {url} -c 50 -d 2s --warm-up 500ms --cpus {cpu} --json -");
+    let load = load.args(more).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let bad = is_beside.then(|| {
         thread::sleep(Duration::from_millis(1500));
         unread(proxy)

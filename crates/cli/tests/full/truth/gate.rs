@@ -1,21 +1,23 @@
 //! The gates for a build: `race --fail-over` with both builds, and `diff` of two results. The tests in
 //! `copies` check that they pass equal builds.
 
+use crate::support::regatta;
 use crate::truth::{
     handicap::{BASE_NS, LOAD},
     raced::{Race, Raced, shown},
     stage::{Turn, turn},
 };
 use regatta_testkit::child::run_within;
-use std::{path::Path, process::Command, time::Duration};
+use std::{path::Path, time::Duration};
 
 const RACES: u64 = 10;
 
 /// Runs `regatta diff OLD NEW --fail-over 5%`. Returns its exit status.
 pub fn diff(old: &Path, new: &Path) -> i32 {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.arg("diff").args([old, new]).args(["--fail-over", "5%"]);
-    let ended = run_within(Duration::from_secs(60), command);
+    let ended = run_within(
+        Duration::from_secs(60),
+        regatta!("diff").args([old, new]).args(["--fail-over", "5%"]),
+    );
     assert_ne!(ended.code(), 2, "{}", ended.stderr);
     ended.code()
 }

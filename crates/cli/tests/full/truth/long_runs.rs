@@ -1,7 +1,7 @@
 //! Contenders that warm up: a race reports the same ratio as long runs of warm servers.
 
 use crate::{
-    support::contender::Running,
+    support::{contender::Running, regatta},
     truth::{
         raced::{cell, shown},
         stage::{Turn, turn},
@@ -13,7 +13,7 @@ use regatta_testkit::{
     child::{in_own_process, run_within},
     skip,
 };
-use std::{collections::BTreeMap, fs, path::Path, process::Command, time::Duration};
+use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 use tempfile::TempDir;
 
 const BASELINE: &str = "epoll";
@@ -125,11 +125,8 @@ fn race(turn: &Turn, folder: &Path, workload: &str, load: &str, peers: &[&Conten
          rounds = 7\n[[load]]\n{load}\n"
     );
     fs::write(folder.join("race.toml"), file).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["race", "race.toml", "--out", "out", "--json", "-", "--seed", "40"]);
-    command.args(["--server-cpus", &turn.server_cpu.to_string()]);
-    command.args(["--load-cpus", &turn.load_cpu.to_string()]).current_dir(folder);
-    let ended = run_within(Duration::from_secs(1800), command);
+    let mut race = regatta!("race race.toml --out out --json - --seed 40 {}", turn.cpus());
+    let ended = run_within(Duration::from_secs(1800), race.current_dir(folder));
     serde_json::from_str(&ended.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}{}", ended.stdout, ended.stderr))
 }
@@ -159,22 +156,12 @@ fn long_run(turn: &Turn, contender: &Contender, workload: &str, load: &str) -> f
     let cpus = RoleCpus { server: &cpus, backends: &[] };
     let running = Running::start(contender, workload, 1, &cpus).unwrap();
     let connections = load.lines().find_map(|line| line.strip_prefix("connections = ")).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.arg("load").arg(format!("http://{}", running.addr)).args(["--workload", workload]);
-    command.args([
-        "-c",
-        connections,
-        "--warm-up",
-        "20s",
-        "-d",
-        "20s",
-        "--busy-poll",
-        "--json",
-        "-",
-    ]);
-    command.args(["--cpus", &turn.load_cpu.to_string()]);
-    command.args(["--pid", &running.server_pid().to_string()]);
-    let ended = run_within(Duration::from_secs(90), command);
+    let (addr, cpu, pid) = (running.addr, turn.load_cpu, running.server_pid());
+    let load = regatta!(
+        "load http://{addr} --workload {workload} -c {connections} --warm-up 20s -d 20s
+         --busy-poll --json - --cpus {cpu} --pid {pid}"
+    );
+    let ended = run_within(Duration::from_secs(90), load);
     let result: LoadResult = serde_json::from_str(&ended.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}{}", ended.stdout, ended.stderr));
     running.stop().unwrap();

@@ -2,7 +2,7 @@
 //! block the load or the server.
 
 use crate::{
-    support::example::example,
+    support::{example::example, regatta},
     truth::stage::{Turn, turn},
 };
 use regatta_race::{Store, StoredEvents};
@@ -11,7 +11,6 @@ use regatta_testkit::child::run_within;
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Command,
     time::Duration,
 };
 use tempfile::TempDir;
@@ -32,13 +31,10 @@ fn race(
          schedule = 'rounds'\nrounds = {rounds}\nwindow = '{window}'\nwarm_up = '500ms'\nsettle = '0s'\n[[load]]\n{load}\n"
     );
     fs::write(folder.join("race.toml"), file).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["race", "race.toml", "--skip", "null", "--contender", contender]);
-    command.args(["--out", "out", "--json", "-"]);
-    command.args(["--server-cpus", &turn.server_cpu.to_string()]);
-    command.args(["--load-cpus", &turn.load_cpu.to_string()]).current_dir(folder);
+    let mut race = regatta!("race race.toml --skip null --out out --json - {}", turn.cpus());
+    race.args(["--contender", contender]).current_dir(folder);
     // With 15,000 threads a start takes 20 s.
-    let ended = run_within(Duration::from_secs(900), command);
+    let ended = run_within(Duration::from_secs(900), race);
     serde_json::from_str(&ended.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}{}", ended.stdout, ended.stderr))
 }

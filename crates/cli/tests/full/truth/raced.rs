@@ -1,13 +1,12 @@
 //! A race of built-in servers, with a generated race file.
 
-use crate::truth::stage::Turn;
+use crate::{support::regatta, truth::stage::Turn};
 use regatta_race::Store;
 use regatta_record::{Asked, Cell, Estimate, Round, Summary};
 use regatta_testkit::child::run_within;
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Command,
     time::Duration,
 };
 use tempfile::TempDir;
@@ -56,15 +55,12 @@ impl Race<'_> {
     pub fn run_in(&self, turn: &Turn, folder: &Path) -> Raced {
         let file = folder.join("race.toml");
         fs::write(&file, self.file()).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-        command.arg("race").arg(&file).args(["--out", "out", "--json", "-"]);
-        command.current_dir(folder).args(["--seed", &self.seed.to_string()]);
-        command.args(["--server-cpus", &turn.server_cpu.to_string()]);
-        command.args(["--load-cpus", &turn.load_cpu.to_string()]);
+        let Race { seed, more, .. } = self;
         // These servers need no warm-up. Other tests check the observation of warm-ups.
-        command.args(["--settle", "0s"]);
-        command.args(self.more.split_whitespace());
-        let ended = run_within(Duration::from_secs(300), command);
+        let (file, cpus) = (file.display(), turn.cpus());
+        let mut race =
+            regatta!("race {file} --out out --json - --seed {seed} {cpus} --settle 0s {more}");
+        let ended = run_within(Duration::from_secs(300), race.current_dir(folder));
         let summary = serde_json::from_str(&ended.stdout)
             .unwrap_or_else(|error| panic!("{error}: {}{}", ended.stdout, ended.stderr));
         let (code, dir) = (ended.code(), folder.join("out"));

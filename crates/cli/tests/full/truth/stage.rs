@@ -4,11 +4,15 @@
 use crate::support::{
     Server,
     cpus::{on_cpu, two_cpus},
+    regatta,
 };
 use regatta_record::LoadResult;
-use regatta_testkit::{child::run_within, machine, skip};
+use regatta_testkit::{
+    child::{Killed, run_within},
+    machine, skip,
+};
 use std::{
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     time::Duration,
 };
 
@@ -47,12 +51,15 @@ impl Turn {
         self.load_by("line", server, more)
     }
 
+    /// The options of a race.
+    pub fn cpus(&self) -> String {
+        format!("--server-cpus {} --load-cpus {}", self.server_cpu, self.load_cpu)
+    }
+
     /// Like [`Turn::load`], with another protocol.
     pub fn load_by(&self, scheme: &str, server: &Server, more: &str) -> Loaded {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
         let (url, pid) = (format!("{scheme}://{}", server.addr), server.child.id().to_string());
-        command.args(["load", &url, "--pid", &pid, "--json", "-"]);
-        command.args(["--cpus", &self.load_cpu.to_string()]).args(more.split_whitespace());
+        let command = regatta!("load {url} --pid {pid} --json - --cpus {} {more}", self.load_cpu);
         let ended = run_within(Duration::from_secs(90), command);
         let result = serde_json::from_str(&ended.stdout)
             .unwrap_or_else(|error| panic!("{error}: {}{}", ended.stdout, ended.stderr));
@@ -60,17 +67,17 @@ impl Turn {
     }
 
     /// Starts a process that only takes the CPU of the load. It is killed when dropped.
-    pub fn spinner(&self) -> Spinner {
+    pub fn spinner(&self) -> Killed {
         self.spinner_at(0)
     }
 
     /// Starts a process that only takes the CPU of the load, in a session of this priority (sched(7), autogroup): that
     /// of a race is -20, if it may, and others then take little from it. It is killed when dropped.
-    pub fn spinner_at(&self, priority: i32) -> Spinner {
+    pub fn spinner_at(&self, priority: i32) -> Killed {
         let mut command = Command::new("setsid");
         let spins = format!("echo {priority} >/proc/self/autogroup; while :; do :; done");
-        command.args(["sh", "-c", &spins]).stdin(Stdio::null()).stderr(Stdio::null());
-        Spinner(on_cpu(self.load_cpu, || command.spawn().unwrap()))
+        command.args(["sh", "-c", &spins]).stderr(Stdio::null());
+        on_cpu(self.load_cpu, || Killed::start(&mut command))
     }
 }
 
@@ -80,14 +87,4 @@ pub struct Loaded {
     pub code: i32,
     /// Its JSON.
     pub result: LoadResult,
-}
-
-/// A busy process: see [`Turn::spinner`].
-pub struct Spinner(Child);
-
-impl Drop for Spinner {
-    fn drop(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
 }

@@ -1,7 +1,7 @@
 //! Capacity searches whose load comes from several machines.
 
-use super::{Place, stderr};
-use crate::support::processes::json;
+use super::Place;
+use crate::support::{json, run};
 
 #[test]
 fn two_agents_carry_out_the_levels_of_a_search() {
@@ -10,9 +10,7 @@ fn two_agents_carry_out_the_levels_of_a_search() {
     // Short, because the levels take all the CPU that is there.
     let more = [&more[..], &["--window", "100ms", "--warm-up", "0s"]].concat();
     let first = ["capacity", &place.url(), "--on", "one,two", "--json", "-"];
-    let output = place.of(&first, &more).output().unwrap();
-    assert!(!output.stdout.is_empty(), "{}", stderr(&output));
-    let found = json(&output);
+    let found = json(&run(place.of(&first, &more)));
     assert_eq!(found["agents"], serde_json::json!(["one", "two"]), "{found:#}");
     let steps = found["steps"].as_array().unwrap();
     assert!(steps.len() > 1, "{found:#}");
@@ -25,9 +23,7 @@ fn a_search_with_too_little_for_every_agent_is_refused() {
     let of = |more: &[&str]| {
         let first =
             ["capacity", "line://127.0.0.1:1", "--limit", "p50=1s", "--on", "one,two,three"];
-        let output = place.of(&first, more).output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{output:?}");
-        stderr(&output)
+        run(place.of(&first, more)).with_status(2).stderr
     };
     let step = of(&["--step", "2"]);
     assert!(step.contains("--on has 3 machines, so --step must be at least 3, not 2"), "{step}");
@@ -41,7 +37,6 @@ fn a_search_with_too_little_for_every_agent_is_refused() {
 fn a_lost_agent_ends_the_search() {
     let place = Place::new();
     let first = ["capacity", &place.url(), "--on", "one,gone", "--limit", "p50=2s"];
-    let output = place.of(&first, &["--step", "2"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{output:?}");
-    assert!(stderr(&output).contains("agent gone cannot be reached"), "{}", stderr(&output));
+    let output = run(place.of(&first, &["--step", "2"])).with_status(2);
+    assert!(output.stderr.contains("agent gone cannot be reached"), "{}", output.stderr);
 }

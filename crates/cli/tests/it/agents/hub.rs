@@ -1,8 +1,8 @@
 //! The members of a hub on several machines: each must get each broadcast of the others exactly once. A relay in
 //! front of a right hub makes the errors.
 
-use super::{Place, ended, stderr};
-use crate::support::{Server, processes::json};
+use super::{Place, ended};
+use crate::support::{Server, json, run};
 use regatta_testkit::skip;
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
@@ -148,13 +148,12 @@ fn loaded(fault: Fault) -> (Option<i32>, String, String) {
     let url = format!("ws://{}/ws", relay(hub.addr, fault));
     let first = ["load", &url, "--on", "one,two", "-c", "2", "--rate", "500/s"];
     let more = ["-d", "400ms", "--warm-up", "200ms", "--timeout", "1s", "--json", "-"];
-    let output = place.of(&first, &more).output().unwrap();
-    assert!(!output.stdout.is_empty(), "{}", stderr(&output));
-    let result = json(&output);
+    let ended = run(place.of(&first, &more));
+    let result = json(&ended);
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
     let wrong = &result["first_wrong"];
     let exchange = [&wrong["expected"], &wrong["received"]].map(text).join(" / ");
-    (output.status.code(), text(&result["verdict"]["kind"]), exchange)
+    (ended.status.code(), text(&result["verdict"]["kind"]), exchange)
 }
 
 #[track_caller]
@@ -199,9 +198,7 @@ fn a_closed_connection_of_a_member_is_no_error_of_deliveries_between_machines() 
     let url = format!("ws://{}/ws", relay(hub.addr, Fault::Closes));
     let first = ["load", &url, "--on", "one,two", "-c", "2", "--idle", "2", "--rate", "500/s"];
     let more = ["-d", "400ms", "--warm-up", "200ms", "--timeout", "1s"];
-    let output = place.of(&first, &more).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let text = run(place.of(&first, &more)).with_status(1).stdout;
     assert!(text.contains("with deliveries owed"), "{text}");
     assert!(text.contains("void: the connections of 2 members were closed"), "{text}");
     assert!(!text.contains("although the load has waited"), "{text}");
@@ -215,9 +212,7 @@ fn a_member_that_joins_again_late_voids_rate_and_latency() {
     let url = format!("ws://{}/ws", relay(hub.addr, Fault::Dismisses));
     let first = ["load", &url, "--on", "one,two", "-c", "2", "--idle", "2", "--rate", "50/s"];
     let more = ["-d", "1s", "--warm-up", "100ms", "--timeout", "2s", "--json", "-"];
-    let output = place.of(&first, &more).output().unwrap();
-    assert!(!output.stdout.is_empty(), "{}", stderr(&output));
-    let result = json(&output);
+    let result = json(&run(place.of(&first, &more)));
     // Two members were away for 0.3 s, in which about 15 broadcasts were sent.
     assert!(result["absent"].as_u64().is_some_and(|absent| absent > 10), "{result:#}");
     let void = result["verdict"]["void"].as_array().unwrap();
@@ -231,9 +226,7 @@ fn first_step(fault: Fault, connections: &str, rate: &str) -> serde_json::Value 
     let url = format!("ws://{}/ws", relay(hub.addr, fault));
     let first = ["capacity", &url, "--on", "one,two", "--limit", "p50=20ms", "--by", "rate"];
     let more = ["-c", connections, "--step", rate, "--max", rate, "--window", "2s", "--json", "-"];
-    let output = place.of(&first, &more).output().unwrap();
-    assert!(!output.stdout.is_empty(), "{}", stderr(&output));
-    json(&output)["steps"][0].clone()
+    json(&run(place.of(&first, &more)))["steps"][0].clone()
 }
 
 #[test]
@@ -265,9 +258,8 @@ fn a_delay_to_one_machine_is_in_the_latencies_to_it() {
     let hub = Server::of("hub", "epoll", &[]);
     let url = format!("ws://{}/ws", relay(hub.addr, Fault::Delays));
     let first = ["load", &url, "--on", on, "-c", "2", "--rate", "20/s", "--json", "-"];
-    let output = place.of(&first, &["-d", "1s", "--warm-up", "100ms"]).output().unwrap();
-    assert!(!output.stdout.is_empty(), "{}", stderr(&output));
-    let across = &json(&output)["agents"]["across"];
+    let across =
+        &json(&run(place.of(&first, &["-d", "1s", "--warm-up", "100ms"])))["agents"]["across"];
     assert_eq!(across["impossible"], 0, "{across:#}");
     let pairs = across["pairs"].as_array().unwrap();
     let to_second = pairs.iter().find(|pair| pair["from"] == "one").unwrap();
@@ -304,9 +296,8 @@ fn right(on: &str, members: u64) -> serde_json::Value {
     let hub = Server::of("hub", "epoll", &[]);
     let (url, count) = (format!("ws://{}/ws", hub.addr), members.to_string());
     let first = ["load", &url, "--on", on, "-c", &count, "--json", "-"];
-    let output = place.of(&first, &["-d", "400ms", "--warm-up", "100ms"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let result = json(&output);
+    let result =
+        json(&run(place.of(&first, &["-d", "400ms", "--warm-up", "100ms"])).with_status(0));
     let deliveries = &result["operations"][0];
     assert_eq!(deliveries["operation"]["name"], "deliveries");
     let whole_run = deliveries["whole_run"].as_u64().unwrap();

@@ -1,7 +1,7 @@
 //! Streams of messages (gRPC) whose load comes from several machines.
 
-use super::{Place, assert_right, stderr};
-use crate::support::{Server, example::example, processes::json};
+use super::{Place, assert_right};
+use crate::support::{Server, example::example, json, run};
 use serde_json::Value;
 use std::{fs, path::PathBuf, process::Command};
 
@@ -75,7 +75,7 @@ fn streams_from_agents_are_checked_and_counted_together() {
     let json_of_each = ["--proto", streams.proto(), "--expect", EACH, "--messages", "5"];
     let hex = ["--expect-hex", EACH_IN_HEX, "--messages", "5"];
     for expected in [&json_of_each[..], &hex, &["--messages", "5"], &[]] {
-        let output = streams.command("one,two", expected).output().unwrap();
+        let output = run(streams.command("one,two", expected));
         assert_whole(&assert_right(&output, 4, 2), 2);
     }
 }
@@ -92,8 +92,7 @@ fn a_workload_file_of_streams_arrives_at_agents_with_its_proto_file() {
     let url = format!("grpc://{}", streams.server.addr);
     let file = ["--workload", path.to_str().unwrap(), "-c", "4", "-d", "400ms"];
     let open = [&file[..], &["--warm-up", "100ms", "--rate", "200/s", "--json", "-"]].concat();
-    let output = streams.place.of(&["load", &url, "--on", "one,two"], &open).output().unwrap();
-    let result = json(&output);
+    let result = json(&run(streams.place.of(&["load", &url, "--on", "one,two"], &open)));
     let (messages, streams) = (counts(&result, "messages"), counts(&result, "first_messages"));
     assert_eq!(messages, (5 * streams.0, 5 * streams.1));
     assert!(streams.0 > 0, "{result:#}");
@@ -105,9 +104,7 @@ fn a_wrong_message_at_one_agent_is_found_with_its_number() {
     for expected in
         [&["--proto", streams.proto(), "--expect", EACH][..], &["--expect-hex", EACH_IN_HEX]]
     {
-        let output = streams.command("one,two", expected).output().unwrap();
-        let result = json(&output);
-        assert_eq!(output.status.code(), Some(1), "{result:#}");
+        let result = json(&run(streams.command("one,two", expected)).with_status(1));
         assert_eq!(result["verdict"]["kind"], "disqualified", "{result:#}");
         let received = result["first_wrong"]["received"].as_str().unwrap();
         assert!(received.starts_with("message 2: a message "), "{received}");
@@ -120,8 +117,7 @@ fn thresholds_of_streams_are_compared_with_the_sums_of_agents() {
     let figures = ["message-rate<1000M/s", "first-p50=1ns", "gap-p50>1h", "errors>0"];
     let mut more = vec!["--messages", "5"];
     figures.iter().for_each(|figure| more.extend(["--fail-if", figure]));
-    let output = streams.command("one,two", &more).output().unwrap();
-    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let output = run(streams.command("one,two", &more)).with_status(1);
     let result = json(&output);
     let values: Vec<_> =
         result["thresholds"].as_array().unwrap().iter().map(|one| &one["value"]).collect();
@@ -136,7 +132,6 @@ fn thresholds_of_streams_are_compared_with_the_sums_of_agents() {
     }
     // Nothing is asked of machines for a figure that this load does not have.
     let refused = ["--messages", "1", "--fail-if", "gap-p99>1ms"];
-    let refused = streams.command("gone", &refused).output().unwrap();
-    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
-    assert!(stderr(&refused).contains("needs streams of at least two messages"), "{refused:?}");
+    let refused = run(streams.command("gone", &refused)).with_status(2);
+    assert!(refused.stderr.contains("needs streams of at least two messages"), "{refused:?}");
 }

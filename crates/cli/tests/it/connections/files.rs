@@ -1,6 +1,6 @@
 //! A file that `hash` cannot read blocks no other request.
 
-use crate::support::{Server, on_every_shared, until};
+use crate::support::{Server, on_every_shared, regatta, until};
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
@@ -30,9 +30,9 @@ fn a_fifo_as_the_file_does_not_block_other_requests() {
 
 /// Starts the server. Returns `None` if it refuses the file with a message that names it.
 fn start(model: &str, file: &Path) -> Option<Server> {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["serve", "hash", "--model", model, "--cores", "1", "--file"]).arg(file);
-    let started = command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn();
+    let mut command = regatta!("serve hash --model {model} --cores 1 --file");
+    command.arg(file).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let started = command.process_group(0).spawn();
     let mut child = started.unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();

@@ -4,13 +4,12 @@ mod streams;
 mod thresholds;
 mod typed;
 
-use crate::support::Server;
-use regatta_testkit::skip;
-use serde_json::Value;
+use crate::support::{Server, json, refused, regatta, run};
+use regatta_testkit::{child::Ended, skip};
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::{Command, Output},
+    process::Command,
 };
 
 /// The folder of grpcio, which must have this package; `None`, after a message, if it is not installed.
@@ -33,18 +32,15 @@ fn server() -> Option<Server> {
 }
 
 /// Loads a method.
-fn load(server: &Server, path: &str, more: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["load", &format!("grpc://{}{path}", server.addr), "--json", "-"]).args(more);
-    command.output().expect("it runs")
+fn load(server: &Server, path: &str, more: &[&str]) -> Ended {
+    run(regatta!("load grpc://{}{path} --json -", server.addr).args(more))
 }
 
 /// Checks that so many calls were right, and none was wrong.
 #[track_caller]
-fn assert_right(output: &Output, calls: u64) {
-    let printed = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{printed}");
-    let result: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+fn assert_right(output: &Ended, calls: u64) {
+    assert_eq!(output.code(), 0, "{}", output.stderr);
+    let result = json(output);
     let errors = result["errors"].as_object().expect("errors by kind");
     assert!(errors.values().all(|count| count.as_u64() == Some(0)), "{errors:?}");
     assert_eq!(result["requests"], calls, "{result:#}");
@@ -52,9 +48,9 @@ fn assert_right(output: &Output, calls: u64) {
 
 /// Checks that a call was wrong, for this reason.
 #[track_caller]
-fn assert_wrong(output: &Output, reason: &str) {
-    let result: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert_eq!(output.status.code(), Some(1), "{result:#}");
+fn assert_wrong(output: &Ended, reason: &str) {
+    let result = json(output);
+    assert_eq!(output.code(), 1, "{result:#}");
     let received = result["first_wrong"]["received"].as_str().expect("a wrong reply");
     assert!(received.contains(reason), "{reason}: {received}");
 }
@@ -135,10 +131,7 @@ fn a_workload_file_has_several_calls() {
 /// A refusal does not need a server.
 #[track_caller]
 fn assert_refused(args: &[&str], part: &str) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    let output = command.arg("load").args(args).output().expect("it runs");
-    let printed = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{args:?}: {printed}");
+    let printed = refused(regatta!("load").args(args));
     assert!(printed.contains(part), "{args:?}: {printed}");
 }
 

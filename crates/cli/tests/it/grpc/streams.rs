@@ -1,11 +1,10 @@
 //! Server streaming against a server with grpcio.
 
 use super::{assert_refused, assert_right, assert_wrong, load, server};
+use crate::support::{json, refused, regatta, run};
+use regatta_testkit::child::Ended;
 use serde_json::Value;
-use std::{
-    fs,
-    process::{Command, Output},
-};
+use std::fs;
 
 const NUMBERS: &str = "/test.Items/Numbers";
 
@@ -15,8 +14,8 @@ fn asks(messages: u32) -> String {
 }
 
 /// The operations of a result, by name.
-fn operation(output: &Output, name: &str) -> Value {
-    let result: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+fn operation(output: &Ended, name: &str) -> Value {
+    let result = json(output);
     let all = result["operations"].as_array().expect("operations").clone();
     let named = |one: &Value| one["operation"]["name"] == name;
     all.into_iter().find(named).unwrap_or_else(|| panic!("no {name} in {result:#}"))
@@ -47,10 +46,7 @@ fn streams_of_grpcio_are_right_and_their_messages_are_counted() {
             assert!(of_each["latency_ns"]["max"].as_u64() > Some(0), "{of_each}");
         }
     }
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["load", &format!("grpc://{}{NUMBERS}", server.addr), "-n", "40"]).args(stream);
-    let printed = command.output().expect("it runs").stdout;
-    let printed = String::from_utf8_lossy(&printed);
+    let printed = run(regatta!("load grpc://{}{NUMBERS} -n 40", server.addr).args(stream)).stdout;
     let lines = |part: &str| printed.lines().filter(|line| line.starts_with(part)).count();
     let expected = ["messages    6,000 in", "first messages 40 in", "longest gaps 40 in"];
     assert_eq!(expected.map(lines), [1; 3], "{printed}");
@@ -104,7 +100,7 @@ fn a_stream_that_stalls_times_out() {
     let Some(server) = server() else { return };
     let args = ["--stream", "-c", "1", "-n", "2", "--timeout", "300ms", "--tolerate", "100%"];
     let output = load(&server, "/test.Items/Stalls", &args);
-    let result: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let result = json(&output);
     // The server knows the timeout too, and may be the first to end the stream.
     let errors = &result["errors"];
     let late = errors["timeout"].as_u64().zip(errors["wrong_reply"].as_u64());
@@ -141,8 +137,7 @@ fn a_workload_file_has_streams_beside_unary_calls() {
     let log = folder.path().join("latencies.hlog");
     let more = ["--rate", "200/s", "-d", "1s", "--fail-if", "errors>0"];
     let more = [&more[..], &["--hdr-log", log.to_str().expect("a path")]].concat();
-    let output = load(&server, "", &[&args[..6], &more].concat());
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    load(&server, "", &[&args[..6], &more].concat()).with_status(0);
     let log = fs::read_to_string(log).expect("a log");
     assert!(log.contains("Tag=first_messages") && log.contains("Tag=longest_gaps"), "{log}");
     assert!(!log.contains("Tag=messages"), "messages are only counted");
@@ -163,7 +158,6 @@ fn what_needs_a_stream_is_refused_without_one() {
         &["grpc://127.0.0.1:1", "--workload", path, "--stream"],
         "--stream cannot be used",
     );
-    let mut capacity = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    let output = capacity.args(["capacity", url, "--stream"]).output().expect("it runs");
-    assert_eq!(output.status.code(), Some(2), "options of one call are those of load");
+    // Options of one call are those of `load`.
+    refused(regatta!("capacity {url} --stream"));
 }

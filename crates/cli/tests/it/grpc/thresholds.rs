@@ -1,26 +1,23 @@
 //! `--fail-if` with figures of the messages of streams.
 
 use super::assert_refused;
-use crate::support::{Server, example::example};
+use crate::support::{Server, example::example, json, regatta, run};
+use regatta_testkit::child::Ended;
 use serde_json::Value;
-use std::{
-    fs,
-    process::{Command, Output},
-};
+use std::{fs, process::Command};
 
 /// Loads a server of streams of five messages.
-fn load(more: &[&str]) -> Output {
+fn load(more: &[&str]) -> Ended {
     let mut command = Command::new(example("streams"));
     command.args(["0", "counts"]);
     let server = Server::start(command);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
     let url = format!("grpc://{}/test.Items/Watch", server.addr);
     let short = ["--stream", "--messages", "5", "-c", "2", "-p", "2", "--json", "-"];
-    command.args(["load", &url]).args(short).args(more).output().expect("it runs")
+    run(regatta!("load {url}").args(short).args(more))
 }
 
-fn thresholds(output: &Output) -> Vec<Value> {
-    let result: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+fn thresholds(output: &Ended) -> Vec<Value> {
+    let result = json(output);
     result["thresholds"].as_array().expect("thresholds").clone()
 }
 
@@ -31,8 +28,8 @@ fn figures_of_messages_are_those_of_the_result() {
     let mut more = vec!["-n", "100"];
     figures.iter().for_each(|figure| more.extend(["--fail-if", figure]));
     let output = load(&more);
-    assert_eq!(output.status.code(), Some(1), "two of the figures are beyond their limits");
-    let result: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(output.code(), 1, "two of the figures are beyond their limits");
+    let result = json(&output);
     let operation = |name: &str| {
         let all = result["operations"].as_array().expect("operations");
         all.iter().find(|one| one["operation"]["name"] == name).expect(name).clone()
@@ -66,7 +63,7 @@ fn figures_of_messages_are_compared_with_the_whole_load_and_others_with_each_sta
         all.iter().map(|one| (one["fail_if"].as_str(), one["stage"].as_u64())).collect();
     let expected =
         [(Some("p50 > 1h"), Some(1)), (Some("p50 > 1h"), Some(2)), (Some("gap-p50 > 1h"), None)];
-    assert_eq!(conditions, expected, "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(conditions, expected, "{}", output.stderr);
     assert!(all[2]["value"].as_f64() > Some(0.0), "{all:?}");
 }
 

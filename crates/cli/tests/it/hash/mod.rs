@@ -2,12 +2,11 @@
 
 mod turns;
 
-use crate::support::{Server, expect_end, models};
+use crate::support::{Server, expect_end, models, regatta};
 use regatta_script::hash_file::DIGEST;
 use std::{
     io::{Read, Write},
     net::{Shutdown, TcpStream},
-    process::Command,
     thread,
     time::Duration,
 };
@@ -190,10 +189,8 @@ fn the_file_is_read_for_every_request() {
 #[test]
 fn options_that_have_no_effect_are_refused() {
     let refused = |args: &[&str], why: &str| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-        let ended = command.arg("serve").args(args).output().unwrap();
-        let said = String::from_utf8(ended.stderr).unwrap();
-        assert!(!ended.status.success() && said.contains(why), "{args:?}: {said}");
+        let said = crate::support::refused(regatta!("serve").args(args));
+        assert!(said.contains(why), "{args:?}: {said}");
     };
     for model in ALONE {
         let why = "its own thread or process";
@@ -207,9 +204,8 @@ fn options_that_have_no_effect_are_refused() {
 #[test]
 fn a_killed_server_leaves_no_file_behind() {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["serve", "hash"]).env("TMPDIR", folder.path()).env_remove("HASH_FILE");
-    let mut server = Server::start(command);
+    let mut server =
+        Server::start(regatta!("serve hash").env("TMPDIR", folder.path()).env_remove("HASH_FILE"));
     let mut stream = server.connect();
     send(&mut stream, &get(1));
     expect_digest(&mut stream);

@@ -2,12 +2,11 @@
 
 use crate::{
     http::{GET, expect_hello},
-    support::{Server, on_every_shared},
+    support::{Server, on_every_shared, send_until_stuck},
 };
 use std::{
     io::{self, ErrorKind, Read, Write},
     net::{Shutdown, TcpStream},
-    thread,
     time::{Duration, Instant},
 };
 
@@ -70,28 +69,11 @@ fn stops_reading_from_a_client_that_does_not_read_and_loses_no_reply() {
         expect_get(&mut server.connect());
         let before = server.memory();
         let stream = server.connect();
-        let mut writer = stream.try_clone().unwrap();
-        writer.set_nonblocking(true).unwrap();
-        let chunk = GET.repeat(1000);
-        let (mut sent, mut stuck) = (0usize, Instant::now());
-        while stuck.elapsed() < Duration::from_millis(500) {
-            assert!(sent < 1 << 28, "the server never stops reading");
-            match writer.write(&chunk[sent % GET.len()..]) {
-                Ok(wrote) => {
-                    sent += wrote;
-                    stuck = Instant::now();
-                }
-                Err(error) => {
-                    assert_eq!(error.kind(), ErrorKind::WouldBlock);
-                    thread::sleep(Duration::from_millis(5)); // the buffers are full: try again
-                }
-            }
-        }
+        let sent = send_until_stuck(&stream, GET);
         let grown = server.memory().saturating_sub(before);
         assert!(grown < 8 << 20, "grew by {grown} bytes");
         expect_get(&mut server.connect()); // another client is still served
-        writer.set_nonblocking(false).unwrap();
-        writer.shutdown(Shutdown::Write).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
         // All replies have the same length: seconds have ten digits until the year 2286.
         let asked = (sent / GET.len()) as u64;
         let replies = io::copy(&mut &stream, &mut io::sink()).expect("replies, then the end");

@@ -1,18 +1,14 @@
 //! `regatta load --http2` as the client, on every model: it checks every reply.
 
-use crate::support::{Server, on_every_shared};
+use crate::support::{Server, on_every_shared, regatta, run};
 use serde_json::Value;
-use std::process::Command;
 
 /// Runs `regatta load` and returns its result.
 fn load(server: &Server, path: &str, more: &[&str]) -> Value {
     let url = format!("http://{}{path}", server.addr);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["load", &url, "--http2", "--json", "-"]).args(more);
-    let output = command.output().expect("it runs");
-    let printed = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{more:?}: {printed}");
-    serde_json::from_slice(&output.stdout).expect("JSON")
+    let ended = run(regatta!("load {url} --http2 --json -").args(more));
+    assert_eq!(ended.code(), 0, "{more:?}: {}", ended.stderr);
+    serde_json::from_str(&ended.stdout).expect("JSON")
 }
 
 /// Checks that so many requests were answered right.

@@ -1,20 +1,11 @@
 //! What `--http2` refuses, and clients that do not speak it.
 
-use crate::support::{Server, on_every_shared};
-use regatta_testkit::child::run_within;
-use std::{
-    io::{Read, Write},
-    process::Command,
-    time::Duration,
-};
+use crate::support::{Server, on_every_shared, regatta};
+use std::io::{Read, Write};
 
 /// Runs `regatta serve` with these arguments, which it refuses. Returns why.
 fn refused(args: &[&str]) -> String {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.arg("serve").args(args).arg("--http2");
-    let ended = run_within(Duration::from_secs(20), command);
-    assert_eq!(ended.code(), 2, "{ended:?}");
-    ended.stderr
+    crate::support::refused(regatta!("serve --http2").args(args))
 }
 
 #[test]

@@ -1,15 +1,12 @@
 //! A small JSON server over HTTP/1.1 for `workloads/api.toml`, correct except for at most one planted
 //! fault. Blocking, a thread per connection.
 
+use regatta_testkit::server::Server;
 use std::{
     collections::HashMap,
     io::{BufRead, BufReader, Read, Write},
-    net::{SocketAddr, TcpListener, TcpStream},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
-    },
-    thread::{self, JoinHandle},
+    net::TcpStream,
+    sync::atomic::{AtomicU64, Ordering::SeqCst},
     time::Duration,
 };
 
@@ -28,13 +25,6 @@ pub enum Fault {
     Content,
 }
 
-/// The server, which stops when this value is dropped.
-pub struct Api {
-    pub addr: SocketAddr,
-    closing: Arc<AtomicBool>,
-    acceptor: Option<JoinHandle<()>>,
-}
-
 struct Request {
     method: String,
     path: String,
@@ -42,39 +32,13 @@ struct Request {
     body: String,
 }
 
-impl Api {
-    pub fn start(fault: Fault) -> Api {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let addr = listener.local_addr().unwrap();
-        let closing = Arc::new(AtomicBool::new(false));
-        let (ends, requests) = (closing.clone(), Arc::new(AtomicU64::new(0)));
-        let acceptor = thread::spawn(move || {
-            let mut serving = Vec::new();
-            loop {
-                let (stream, _) = listener.accept().unwrap();
-                if ends.load(SeqCst) {
-                    break;
-                }
-                let requests = requests.clone();
-                serving.push(thread::spawn(move || serve(&stream, fault, &requests)));
-            }
-            serving.into_iter().for_each(|one| one.join().unwrap());
-        });
-        Api { addr, closing, acceptor: Some(acceptor) }
-    }
-}
-
-impl Drop for Api {
-    fn drop(&mut self) {
-        self.closing.store(true, SeqCst);
-        drop(TcpStream::connect(self.addr));
-        let joined = self.acceptor.take().unwrap().join();
-        assert!(thread::panicking() || joined.is_ok(), "the server panicked");
-    }
+/// Starts the server.
+pub fn start(fault: Fault) -> Server {
+    let requests = AtomicU64::new(0);
+    Server::start(move |_, stream| serve(&stream, fault, &requests))
 }
 
 fn serve(stream: &TcpStream, fault: Fault, requests: &AtomicU64) {
-    stream.set_nodelay(true).unwrap();
     // The timeout ends the thread if the client does not close.
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let (mut reader, mut writer) = (BufReader::new(stream), stream);

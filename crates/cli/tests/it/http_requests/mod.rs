@@ -3,40 +3,39 @@
 
 mod api;
 
-use crate::support::Server;
-use api::{Api, Fault};
+use crate::support::{Server, refused, regatta, run};
+use api::Fault;
+use regatta_testkit::child::Ended;
 use std::{
     fs,
     net::SocketAddr,
     path::{Path, PathBuf},
-    process::{Command, Output},
 };
 
 /// Runs `regatta load http://ADDR PATH` with more arguments.
-fn load(addr: SocketAddr, path: &str, more: &[&str]) -> Output {
+fn load(addr: SocketAddr, path: &str, more: &[&str]) -> Ended {
     let url = format!("http://{addr}{path}");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["load", &url, "-c", "4"]).args(more).output().unwrap()
+    run(regatta!("load {url} -c 4").args(more))
 }
 
-fn text(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+fn text(output: &Ended) -> String {
+    output.stdout.clone() + &output.stderr
 }
 
 fn example(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads").join(name)
 }
 
-fn assert_passes(output: &Output, requests: &str) {
+fn assert_passes(output: &Ended, requests: &str) {
     let text = text(output);
-    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert_eq!(output.code(), 0, "{text}");
     assert!(text.contains(requests) && text.contains("\nerrors      none\n"), "{text}");
 }
 
 /// Checks for exit status 1, and that the expected and the received text are printed.
-fn assert_found(output: &Output, expected: &str, received: &str) {
+fn assert_found(output: &Ended, expected: &str, received: &str) {
     let text = text(output);
-    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert_eq!(output.code(), 1, "{text}");
     let line = |name: &str| {
         let line = text.lines().find(|line| line.starts_with(name));
         line.unwrap_or_else(|| panic!("no {name:?} in {text}"))
@@ -47,14 +46,12 @@ fn assert_found(output: &Output, expected: &str, received: &str) {
 
 #[test]
 fn the_example_files_pass_against_correct_servers() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["serve", "hello", "--model", "epoll"]);
-    let hello = Server::start(command);
+    let hello = Server::start(regatta!("serve hello --model epoll"));
     let file = example("http.toml");
     let more = ["-n", "5000", "-p", "8", "--workload", file.to_str().unwrap()];
     assert_passes(&load(hello.addr, "", &more), "5,000 in ");
 
-    let api = Api::start(Fault::None);
+    let api = api::start(Fault::None);
     let file = example("api.toml");
     let more = ["-n", "2000", "-p", "3", "--workload", file.to_str().unwrap()];
     assert_passes(&load(api.addr, "", &more), "2,000 in ");
@@ -74,7 +71,7 @@ fn every_planted_fault_is_found_and_shown() {
         (Fault::ETag, "the field etag: \"", "ETag: \\\"0\\\""),
         (Fault::Content, "the content ", ": ?"),
     ] {
-        let api = Api::start(fault);
+        let api = api::start(fault);
         let more = ["-n", "2000", "--workload", file.to_str().unwrap()];
         let output = load(api.addr, "", &more);
         let text = text(&output);
@@ -85,7 +82,7 @@ fn every_planted_fault_is_found_and_shown() {
 
 #[test]
 fn requests_are_sent_as_the_flags_specify() {
-    let api = Api::start(Fault::None);
+    let api = api::start(Fault::None);
     let folder = tempfile::tempdir().unwrap();
     let body = folder.path().join("body.json");
     fs::write(&body, "{\"n\": {1}}\n").unwrap();
@@ -130,7 +127,7 @@ fn requests_are_sent_as_the_flags_specify() {
 
 #[test]
 fn failed_expectations_are_reported() {
-    let api = Api::start(Fault::None);
+    let api = api::start(Fault::None);
     for (more, expected, received) in [
         (["--expect-status", "404"], "status 404", "HTTP/1.1 200"),
         (["--expect-status", "3xx"], "a status from 300 to 399", "HTTP/1.1 200"),
@@ -152,7 +149,7 @@ fn failed_expectations_are_reported() {
 
 #[test]
 fn invalid_flags_are_refused_with_the_permitted_values() {
-    let api = Api::start(Fault::None);
+    let api = api::start(Fault::None);
     let file = example("api.toml");
     let file = file.to_str().unwrap();
     for (more, said) in [
@@ -175,20 +172,17 @@ fn invalid_flags_are_refused_with_the_permitted_values() {
         (&["--workload", file, "-X", "GET"], "--method cannot be used with --workload api"),
         (&["--workload", file, "-H", "X-A: b"], "--header cannot be used with --workload api"),
     ] {
-        let output = load(api.addr, "/", &[&["-n", "5"], more].concat());
-        assert_eq!(output.status.code(), Some(2), "{more:?}: {}", text(&output));
-        assert!(text(&output).contains(said), "{more:?}: {}", text(&output));
+        let printed = load(api.addr, "/", &[&["-n", "5"], more].concat()).with_status(2).stderr;
+        assert!(printed.contains(said), "{more:?}: {printed}");
     }
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
     let url = format!("line://{}", api.addr);
-    let output = command.args(["load", &url, "--expect-status", "200"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output).contains("--expect-status applies only to HTTP"), "{}", text(&output));
+    let said = refused(regatta!("load {url} --expect-status 200"));
+    assert!(said.contains("--expect-status applies only to HTTP"), "{said}");
 }
 
 #[test]
 fn a_custom_host_can_be_used_with_a_workload_file() {
-    let api = Api::start(Fault::None);
+    let api = api::start(Fault::None);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("mine.toml");
     let file =
@@ -200,15 +194,13 @@ fn a_custom_host_can_be_used_with_a_workload_file() {
 
 #[test]
 fn a_workload_file_and_a_url_of_different_protocols_are_refused() {
-    let api = Api::start(Fault::None);
+    let api = api::start(Fault::None);
     let lines = example("double.toml");
-    let output = load(api.addr, "", &["--workload", lines.to_str().unwrap()]);
-    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
-    assert!(text(&output).contains("line://"), "{}", text(&output));
+    let printed =
+        load(api.addr, "", &["--workload", lines.to_str().unwrap()]).with_status(2).stderr;
+    assert!(printed.contains("line://"), "{printed}");
     let http = example("api.toml");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
     let url = format!("line://{}", api.addr);
-    let output = command.args(["load", &url, "--workload"]).arg(&http).output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
-    assert!(text(&output).contains("http://"), "{}", text(&output));
+    let said = refused(regatta!("load {url} --workload").arg(&http));
+    assert!(said.contains("http://"), "{said}");
 }

@@ -1,8 +1,9 @@
 //! Access control: which clients may open a WebSocket.
 
 use crate::support::{
-    self, Server,
+    Server,
     hub::{Patient, member},
+    refused, regatta,
 };
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use serde_json::{Value, json};
@@ -10,9 +11,8 @@ use std::{
     fs,
     io::{Read, Write},
     path::Path,
-    process::{Command, Stdio},
-    thread,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    process::Command,
+    time::{SystemTime, UNIX_EPOCH},
 };
 use tempfile::TempDir;
 use tungstenite::client::{IntoClientRequest, client};
@@ -130,26 +130,8 @@ fn a_trailing_newline_in_the_file_is_not_part_of_the_secret() {
     }
     // The newline does not count towards the minimum length either.
     fs::write(&path, format!("{}\n", "x".repeat(31))).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["serve", "hub", "--jwt-algorithm", "HS256", "--jwt-key"]).arg(&path);
-    let printed = String::from_utf8(refused(command)).unwrap();
+    let printed = refused(regatta!("serve hub --jwt-algorithm HS256 --jwt-key").arg(&path));
     assert!(printed.contains("32 bytes"), "{printed}");
-}
-
-/// Returns the stderr of a server that refuses to start. Kills a server that starts, and fails the test.
-fn refused(mut command: Command) -> Vec<u8> {
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let until = Instant::now() + support::DEADLINE;
-    let status = loop {
-        match child.try_wait().unwrap() {
-            None if Instant::now() < until => thread::sleep(Duration::from_millis(5)),
-            status => break status,
-        }
-    };
-    let _ = child.kill();
-    let ended = child.wait_with_output().unwrap();
-    assert!(status.is_some_and(|status| !status.success()), "{command:?} started");
-    ended.stderr
 }
 
 /// The reply says whether the token is missing or invalid.
@@ -242,9 +224,7 @@ fn invalid_key_files_and_origins_are_refused_at_the_start() {
         (&["--origin", "https://example.com/path"], "write https://example.com"),
         (&["--origin", "*"], "e.g. https://example.com"),
     ] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-        command.args(["serve", "hub"]).args(options);
-        let printed = String::from_utf8(refused(command)).unwrap();
+        let printed = refused(regatta!("serve hub").args(options));
         assert!(printed.contains(expected), "{options:?}: {printed}");
     }
 }
@@ -261,9 +241,7 @@ fn options_that_contradict_each_other_or_have_no_effect_are_refused() {
         (&["hub", "--ping-after", "60s"], "--idle-timeout 1m"),
         (&["hub", "--ping-after", "3s", "--idle-timeout", "2s"], "--ping-after 0s"),
     ] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-        command.arg("serve").args(options);
-        let printed = String::from_utf8(refused(command)).unwrap();
+        let printed = refused(regatta!("serve").args(options));
         assert!(printed.contains(expected), "{options:?}: {printed}");
     }
     let _without_pings = Server::of("hub", "epoll", &["--ping-after", "0s"]);

@@ -9,13 +9,13 @@ use crate::{
         Server,
         hub::{Socket, hear, hub, member_of, metric, page, send},
         hubs::joined,
-        on_models,
+        on_models, refused, regatta,
         shard::nodes::Node,
         until,
     },
 };
 use serde_json::{Value, json};
-use std::{collections::BTreeSet, process::Command, thread, time::Duration};
+use std::{collections::BTreeSet, thread, time::Duration};
 
 /// A member that has joined: its echo was answered.
 pub fn member(server: &Server, room: &str) -> Socket {
@@ -180,10 +180,7 @@ fn options_that_need_one_hub_are_refused_with_a_broker() {
         (&["--model", "green"], "only without --broker"),
         (&["--model", "cluster"], "only without --broker"),
     ] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-        command.args(["hub", "--check", "--broker", "redis://127.0.0.1:1"]).args(options);
-        let output = command.output().unwrap();
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && error.contains(why), "{options:?}: {error}");
+        let error = refused(regatta!("hub --check --broker redis://127.0.0.1:1").args(options));
+        assert!(error.contains(why), "{options:?}: {error}");
     }
 }

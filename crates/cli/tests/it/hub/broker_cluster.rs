@@ -1,11 +1,7 @@
 //! Hubs whose broker is the master of a slot of a real Redis Cluster.
 
 use crate::{
-    hub::{
-        broker::member,
-        broker_history::{Client, KEEPS},
-        talk::talk_during,
-    },
+    hub::{broker::member, broker_history::KEEPS, recovering::Client, talk::talk_during},
     support::{
         Server,
         hub::{hub, hub_command, metric, printed_through, with_metrics_and_lines},

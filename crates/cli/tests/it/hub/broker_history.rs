@@ -1,133 +1,24 @@
 //! Histories at a broker: members that recover at another hub, and what servers do that restart, refuse or change.
 
 use crate::{
-    hub::api::{call, files},
+    hub::{
+        api::{call, files},
+        recovering::Client,
+    },
     support::{
-        Server,
         hub::{Socket, closed, hear, hub, member_of, metric, page, send, with_metrics},
         hubs::joined,
-        on_models,
+        on_models, regatta,
         shard::nodes::Node,
         until,
     },
 };
 use serde_json::{Value, json};
-use std::process::Command;
 
 const UP: &str = "regatta_hub_broker_up";
 const LOST: &str = "regatta_hub_broker_lost_total";
 const DOES_KEEP: &str = "regatta_hub_broker_keeps";
 pub const KEEPS: [&str; 2] = ["--history", "100"];
-
-/// A client and its position.
-pub struct Client {
-    socket: Socket,
-    pub epoch: String,
-    offset: u64,
-}
-
-impl Client {
-    pub fn joins(server: &Server, position: Option<(&str, u64)>) -> (Client, Value) {
-        let query = position.map(|(epoch, offset)| format!("?epoch={epoch}&offset={offset}"));
-        let mut socket = member_of(server, &format!("/ws/red{}", query.unwrap_or_default()));
-        let first = hear(&mut socket);
-        let mut client = Client { socket, epoch: String::new(), offset: 0 };
-        client.is_at(&first);
-        (client, first)
-    }
-
-    fn is_at(&mut self, heard: &Value) {
-        self.epoch = heard["epoch"].as_str().expect("an epoch").to_owned();
-        self.offset = heard["offset"].as_u64().expect("an offset");
-    }
-
-    /// Joins with its position, which must be possible without a gap.
-    pub fn comes_back(&mut self, server: &Server) {
-        let (client, first) = Client::joins(server, Some((&self.epoch, self.offset)));
-        let position = json!({"type": "position", "epoch": self.epoch, "offset": self.offset,
-            "recovered": true});
-        assert_eq!(first, position);
-        *self = client;
-    }
-
-    /// The next message, which must follow the last one. Results are skipped.
-    pub fn takes(&mut self) -> Value {
-        loop {
-            let heard = hear(&mut self.socket);
-            match heard["type"].as_str().unwrap() {
-                "broadcast" => {
-                    assert_eq!(heard["offset"], self.offset + 1, "{heard}");
-                    self.offset += 1;
-                    return heard["payload"].clone();
-                }
-                "broadcastResult" => {}
-                _ => panic!("after {}: {heard}", self.offset),
-            }
-        }
-    }
-
-    /// The next thing is a gap.
-    pub fn misses(&mut self) {
-        let heard = loop {
-            let heard = hear(&mut self.socket);
-            if heard["type"] != "broadcastResult" {
-                break heard;
-            }
-        };
-        assert_eq!(
-            (&heard["type"], &heard["recovered"]),
-            (&json!("gap"), &json!(false)),
-            "{heard}"
-        );
-        self.is_at(&heard);
-    }
-
-    fn says(&mut self, payload: &Value) {
-        send(&mut self.socket, &json!({"type": "broadcast", "payload": payload}));
-    }
-
-    /// Says it until it is published, and takes it.
-    pub fn insists(&mut self, payload: &Value) {
-        self.says(payload);
-        loop {
-            let heard = hear(&mut self.socket);
-            match heard["type"].as_str().unwrap() {
-                "broadcast" => {
-                    assert_eq!(
-                        (&heard["payload"], &heard["offset"]),
-                        (payload, &json!(self.offset + 1))
-                    );
-                    self.offset += 1;
-                    return;
-                }
-                "error" => self.says(payload),
-                "broadcastResult" => {}
-                _ => panic!("{heard}"),
-            }
-        }
-    }
-
-    /// The same, if there is a gap before it.
-    fn insists_after_a_gap(&mut self, payload: &Value) {
-        let heard = loop {
-            let heard = hear(&mut self.socket);
-            if heard["type"] == "gap" {
-                break heard;
-            }
-        };
-        self.is_at(&heard);
-        self.insists(payload);
-    }
-
-    fn error(&mut self) -> String {
-        loop {
-            let heard = hear(&mut self.socket);
-            if heard["type"] != "broadcastResult" {
-                return heard["error"].as_str().unwrap_or_else(|| panic!("{heard}")).to_owned();
-            }
-        }
-    }
-}
 
 on_models! { a_member_recovers_at_another_hub: epoll, percore, uring }
 
@@ -557,10 +448,9 @@ fn a_hub_whose_members_are_older_than_its_histories_ends_an_epoch_with_a_hole() 
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("hub.toml");
     std::fs::write(&file, "").unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
     let url = format!("redis://{}", broker.addr());
-    command.args(["hub", "--broker", &url, "--metrics", "127.0.0.1:0", "--config"]).arg(&file);
-    let (old, pages) = with_metrics(command);
+    let (old, pages) =
+        with_metrics(regatta!("hub --broker {url} --metrics 127.0.0.1:0 --config").arg(&file));
     until("the hub is connected", || page(pages, "/ready").0 == 200);
     let mut member = member_of(&old, "/ws/red");
     std::fs::write(&file, "history = 100\n").unwrap();

@@ -8,7 +8,7 @@ use crate::{
             Printed, hear, hub, hub_command, metric, printed_through, send, with_metrics_and_lines,
         },
         hubs::{joined, joined_at},
-        on_models,
+        on_models, refused, regatta,
         shard::{
             nodes::Node,
             sentinel::Sentinel,
@@ -22,7 +22,6 @@ use serde_json::json;
 use std::{
     fs,
     net::{SocketAddr, TcpStream},
-    process::Command,
 };
 
 const UP: &str = "regatta_hub_broker_up";
@@ -250,10 +249,7 @@ fn options_for_tls_that_do_not_fit_are_refused() {
         ("rediss://127.0.0.1:1", &["--broker-ca", "/no/file"], "cannot read /no/file"),
         ("rediss+sentinel://a/m", &["--broker-ca", "ca.pem"], "needs --broker-server-name"),
     ] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-        let output =
-            command.args(["hub", "--check", "--broker", url]).args(options).output().unwrap();
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && error.contains(why), "{options:?}: {error}");
+        let error = refused(regatta!("hub --check --broker {url}").args(options));
+        assert!(error.contains(why), "{options:?}: {error}");
     }
 }

@@ -4,7 +4,7 @@
 use crate::support::{
     Server,
     hub::{Socket, closed, hear, hub, member, metric, send},
-    until,
+    refused, regatta, until,
 };
 use serde_json::json;
 use std::{
@@ -99,7 +99,7 @@ fn a_killed_process_stops_the_cluster_and_closes_members_that_wait_for_it() {
 }
 
 fn killed(arguments: &[&str]) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    let mut command = regatta!("");
     command.args(arguments).args(["--model", "cluster", "--cores", "2"]).stderr(Stdio::piped());
     let mut server = Server::start(command);
     let mut both = members_of_both(&server);
@@ -231,11 +231,7 @@ fn processes_that_flood_each_other_do_not_deadlock() {
 #[test]
 fn room_limits_are_refused() {
     for option in [["--max-room-members", "9"], ["--max-rooms", "9"]] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-        let ended = command.args(["serve", "hub", "--model", "cluster"]).args(option).output();
-        let ended = ended.unwrap();
-        assert!(!ended.status.success(), "{option:?}");
-        let printed = String::from_utf8(ended.stderr).unwrap();
+        let printed = refused(regatta!("serve hub --model cluster").args(option));
         assert!(printed.contains("cluster") && printed.contains(option[0]), "{printed}");
         assert!(printed.contains("use percore"), "{printed}: says what to do");
     }

@@ -3,12 +3,11 @@
 use crate::support::{
     DEADLINE, Server,
     hub::{Socket, closed, hear, member, member_of, page, parsed, send, with_metrics},
-    on_models, until,
+    on_models, refused, regatta, until,
 };
 use serde_json::json;
 use std::{
     net::{SocketAddr, TcpStream},
-    process::Command,
     sync::Barrier,
     thread,
     time::{Duration, Instant},
@@ -17,10 +16,9 @@ use tungstenite::{Message, protocol::frame::coding::CloseCode};
 
 /// Starts a hub on two cores that drains for so long, with pages for operators.
 fn hub(model: &str, drain: &str, more: &[&str]) -> (Server, SocketAddr) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["hub", "--model", model, "--cores", "2", "--drain", drain]);
-    command.args(["--metrics", "127.0.0.1:0"]).args(more);
-    with_metrics(command)
+    with_metrics(
+        regatta!("hub --model {model} --cores 2 --drain {drain} --metrics 127.0.0.1:0").args(more),
+    )
 }
 
 /// What a member receives until it is closed.
@@ -215,19 +213,14 @@ fn a_drain_over_tls_ends_with_a_close_frame(model: &str) {
 #[test]
 fn models_that_close_all_members_at_once_refuse_a_drain() {
     for model in ["threads", "green", "async"] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-        let output = command.args(["hub", "--model", model, "--drain", "1s"]).output().unwrap();
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{error}");
+        let error = refused(regatta!("hub --model {model} --drain 1s"));
         assert!(error.contains(&format!("`{model}` runs `hub` only without --drain")), "{error}");
     }
 }
 
 #[test]
 fn without_a_drain_members_get_no_pause() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.arg("hub");
-    let mut server = Server::start(command);
+    let mut server = Server::start(regatta!("hub"));
     let mut socket = member(&server);
     server.signal("-TERM");
     assert!(matches!(socket.read(), Ok(Message::Close(_))));

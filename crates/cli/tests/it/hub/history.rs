@@ -3,16 +3,17 @@
 use crate::{
     hub::{
         api::{call, files},
+        recovering::Client,
         slow::{MANY, small_member, small_member_of},
     },
     support::{
         Server,
-        hub::{Socket, closed, hear, hub, long_broadcast, member_of, metric, send},
-        on_models, until,
+        hub::{closed, hear, hub, long_broadcast, member_of, metric},
+        on_models, refused, regatta, until,
     },
 };
-use serde_json::{Value, json};
-use std::{process::Command, thread};
+use serde_json::json;
+use std::thread;
 use tungstenite::{Message, protocol::frame::coding::CloseCode};
 
 /// Declares a test for each model on which rooms may have a history.
@@ -22,61 +23,13 @@ macro_rules! on_models_with_history {
     };
 }
 
-/// A client and its position.
-struct Client {
-    socket: Socket,
-    epoch: String,
-    offset: u64,
-}
-
-impl Client {
-    /// Joins a room: `/NAME`, or the lobby. Returns the client with the hub's first message.
-    fn joins(server: &Server, room: &str, position: Option<(&str, u64)>) -> (Client, Value) {
-        let query = position.map(|(epoch, offset)| format!("?epoch={epoch}&offset={offset}"));
-        let mut socket = member_of(server, &format!("/ws{room}{}", query.unwrap_or_default()));
-        let first = hear(&mut socket);
-        let epoch = first["epoch"].as_str().unwrap_or_default().to_owned();
-        let offset = first["offset"].as_u64().unwrap_or_default();
-        (Client { socket, epoch, offset }, first)
-    }
-
-    /// Joins again where it was, which must be possible without a gap.
-    fn comes_back(&mut self, server: &Server, room: &str) {
-        let (client, first) = Client::joins(server, room, Some((&self.epoch, self.offset)));
-        let position = json!({"type": "position", "epoch": self.epoch, "offset": self.offset,
-            "recovered": true});
-        assert_eq!(first, position);
-        *self = client;
-    }
-
-    /// The next message, which must follow the last one. Results are skipped.
-    fn takes(&mut self) -> Value {
-        loop {
-            let heard = hear(&mut self.socket);
-            match heard["type"].as_str().unwrap() {
-                "broadcast" => {
-                    assert_eq!(heard["offset"], self.offset + 1, "{heard}");
-                    self.offset += 1;
-                    return heard["payload"].clone();
-                }
-                "broadcastResult" => {}
-                other => panic!("{other}: {heard}"),
-            }
-        }
-    }
-
-    fn says(&mut self, payload: &Value) {
-        send(&mut self.socket, &json!({"type": "broadcast", "payload": payload}));
-    }
-}
-
 on_models_with_history!(a_member_that_comes_back_gets_what_it_missed_and_then_what_is_new);
 
 fn a_member_that_comes_back_gets_what_it_missed_and_then_what_is_new(model: &str) {
     let (server, page) = hub(model, &["--history", "100", "--cores", "2"]);
-    let (mut speaker, first) = Client::joins(&server, "/red", None);
+    let (mut speaker, first) = Client::joins(&server, None);
     assert_eq!(first, json!({"type": "position", "epoch": speaker.epoch, "offset": 0}), "{model}");
-    let (mut other, _) = Client::joins(&server, "/red", None);
+    let (mut other, _) = Client::joins(&server, None);
     for n in 1..=3 {
         speaker.says(&json!(n));
         assert_eq!((speaker.takes(), other.takes()), (json!(n), json!(n)), "{model}");
@@ -86,11 +39,11 @@ fn a_member_that_comes_back_gets_what_it_missed_and_then_what_is_new(model: &str
         assert_eq!(speaker.takes(), n, "{model}");
     }
     // The connection that it leaves is lost with all that is in it.
-    other.comes_back(&server, "/red");
+    other.comes_back(&server);
     (4..=50).for_each(|n| assert_eq!(other.takes(), n, "{model}"));
     speaker.says(&json!(51));
     assert_eq!((speaker.takes(), other.takes()), (json!(51), json!(51)), "{model}");
-    other.comes_back(&server, "/red");
+    other.comes_back(&server);
     other.says(&json!(52));
     assert_eq!((speaker.takes(), other.takes()), (json!(52), json!(52)), "{model}");
     assert_eq!(metric(page, "regatta_hub_recoveries_total{recovered=\"true\"}"), 2, "{model}");
@@ -106,19 +59,19 @@ fn members_that_come_and_go_see_the_one_order_of_all_messages(model: &str) {
     const EACH: u64 = 150;
     const ALL: u64 = SENDERS * EACH;
     let server = Server::of("hub", model, &["--history", "1000", "--cores", "2"]);
-    let (mut witness, _) = Client::joins(&server, "/red", None);
+    let (mut witness, _) = Client::joins(&server, None);
     let order = thread::scope(|scope| {
         let server = &server;
         let readers: Vec<_> = (0..3)
             .map(|own| {
-                let (mut reader, _) = Client::joins(server, "/red", None);
+                let (mut reader, _) = Client::joins(server, None);
                 assert_eq!(reader.offset, 0, "{model}");
                 scope.spawn(move || {
                     let mut got = Vec::new();
                     while got.len() < ALL as usize {
                         got.push(reader.takes());
                         if got.len() % (20 + own) == 0 {
-                            reader.comes_back(server, "/red");
+                            reader.comes_back(server);
                         }
                     }
                     got
@@ -126,7 +79,7 @@ fn members_that_come_and_go_see_the_one_order_of_all_messages(model: &str) {
             })
             .collect();
         for sender in 0..SENDERS {
-            let (mut client, _) = Client::joins(server, "/red", None);
+            let (mut client, _) = Client::joins(server, None);
             scope.spawn(move || {
                 for n in 0..EACH {
                     client.says(&json!([sender, n]));
@@ -151,21 +104,21 @@ on_models_with_history!(a_position_that_cannot_be_continued_is_a_gap);
 fn a_position_that_cannot_be_continued_is_a_gap(model: &str) {
     let start = || Server::of("hub", model, &["--history", "5"]);
     let server = start();
-    let (mut speaker, _) = Client::joins(&server, "/red", None);
+    let (mut speaker, _) = Client::joins(&server, None);
     for n in 1..=8 {
         speaker.says(&json!(n));
         assert_eq!(speaker.takes(), n, "{model}");
     }
     let epoch = speaker.epoch.clone();
     let gap = |epoch: &str, offset: u64| json!({"type": "gap", "recovered": false, "epoch": epoch, "offset": offset});
-    let (mut late, first) = Client::joins(&server, "/red", Some((&epoch, 2)));
+    let (mut late, first) = Client::joins(&server, Some((&epoch, 2)));
     assert_eq!(first, gap(&epoch, 3), "{model}: the oldest that is kept is 4");
     (4..=8).for_each(|n| assert_eq!(late.takes(), n, "{model}"));
-    let (_, first) = Client::joins(&server, "/red", Some((&epoch, 9)));
+    let (_, first) = Client::joins(&server, Some((&epoch, 9)));
     assert_eq!(first, gap(&epoch, 8), "{model}: no such message");
     // After a restart the messages are gone, and offsets begin again.
     let server = start();
-    let (client, first) = Client::joins(&server, "/red", Some((&epoch, 8)));
+    let (client, first) = Client::joins(&server, Some((&epoch, 8)));
     assert_eq!(first, gap(&client.epoch, 0), "{model}");
     assert_ne!(client.epoch, epoch, "{model}");
 }
@@ -177,7 +130,7 @@ fn a_slow_member_is_closed_or_gets_a_gap_and_the_others_do_not_wait(model: &str)
     let (server, page) = hub(model, &["--history", "20", "--backlog-messages", "20"]);
     let mut slow = small_member(&server);
     assert_eq!(hear(&mut slow)["type"], "position", "{model}");
-    let (mut quick, _) = Client::joins(&server, "", None);
+    let (mut quick, _) = Client::joins_at(&server, "/ws", None);
     for n in 0..MANY {
         quick.socket.send(long_broadcast(n, 8_000)).unwrap();
         assert_eq!(quick.takes()[0], n, "{model}");
@@ -213,7 +166,7 @@ fn a_dismissed_member_that_is_behind_gets_no_more_of_the_history(model: &str) {
     let (_folder, options) = files();
     let history = MANY.to_string();
     let server = Server::of("hub", model, &["--history", &history, "--api-key-file", &options[1]]);
-    let (mut speaker, _) = Client::joins(&server, "", None);
+    let (mut speaker, _) = Client::joins_at(&server, "/ws", None);
     for n in 0..MANY {
         speaker.socket.send(long_broadcast(n, 8_000)).unwrap();
         assert_eq!(speaker.takes()[0], n, "{model}");
@@ -247,7 +200,7 @@ fn a_backend_reads_the_history_and_gets_the_offset_of_what_it_publishes(model: &
     let publishes =
         |n| call(&server, "publish", &json!({"channel": "red", "data": n}))["result"].clone();
     assert_eq!(publishes(1)["offset"], 1, "{model}");
-    let (mut member, first) = Client::joins(&server, "/red", None);
+    let (mut member, first) = Client::joins(&server, None);
     assert_eq!(first["offset"], 1, "{model}");
     member.says(&json!(2));
     assert_eq!(member.takes(), 2, "{model}");
@@ -274,10 +227,7 @@ fn options_that_exclude_each_other_are_refused_with_the_reason() {
         (&["--history-ttl", "9s"], "--history-ttl has no effect without --history"),
         (&["--history", "9", "--history-ttl", "9ms"], "expected a time from 1s to 1d"),
     ] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-        let output = command.args(["hub", "--check"]).args(arguments).output().unwrap();
-        let printed = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success(), "{arguments:?}");
+        let printed = refused(regatta!("hub --check").args(arguments));
         assert!(printed.contains(expected), "{arguments:?}: {printed}");
     }
 }

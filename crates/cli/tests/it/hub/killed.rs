@@ -3,16 +3,14 @@
 use crate::support::{
     Server,
     hub::{Socket, hear, member, send},
-    until,
+    regatta, until,
 };
 use serde_json::json;
 use std::{net::TcpStream, process::Command};
 
 #[test]
 fn the_drain_ends_when_a_process_is_killed_and_the_hub_fails() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["hub", "--model", "cluster", "--cores", "2", "--drain", "1h", "--grace", "1s"]);
-    let mut server = Server::start(command);
+    let mut server = Server::start(regatta!("hub --model cluster --cores 2 --drain 1h --grace 1s"));
     let mut members: Vec<Socket> = (0..20).map(|_| member(&server)).collect();
     server.signal("-TERM");
     until("nobody is admitted", || TcpStream::connect(server.addr).is_err());

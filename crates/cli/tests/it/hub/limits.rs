@@ -3,11 +3,11 @@
 use crate::support::{
     Server,
     hub::{Patient, Socket, hear, hub, member, member_of, metric, on_hub_models, send},
-    on_models, until,
+    on_models, regatta, until,
 };
 use serde_json::json;
 use std::{
-    process::{Command, Stdio},
+    process::Stdio,
     time::{Duration, Instant},
 };
 use tungstenite::client::client;
@@ -82,8 +82,7 @@ fn messages_and_deliveries_are_counted(model: &str) {
 fn a_load_shows_the_close_code_of_a_hub_that_is_stopped() {
     let (server, page) = hub("epoll", &[]);
     let url = format!("ws://{}/ws", server.addr);
-    let mut load = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    load.args(["load", &url, "-c", "4", "-d", "60s"]);
+    let mut load = regatta!("load {url} -c 4 -d 60s");
     let load = load.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     until("the load broadcasts", || metric(page, "regatta_hub_deliveries_total") > 0);
     server.signal("-TERM");

@@ -3,11 +3,11 @@
 use crate::support::{
     hubs::{Hubs, Outcome, Shape},
     liar::Lie,
+    refused, regatta,
     shard::sentinel::Park,
 };
 use regatta_testkit::machine;
 use serde_json::{Value, json};
-use std::process::Command;
 
 const SHAPE: Shape = Shape { members: 30, rate: "50/s", length: "5s", timeout: "30s" };
 
@@ -162,10 +162,7 @@ fn processes_that_do_not_fit_the_servers_are_refused() {
         (1, format!("{parent},{own}"), "is a descendant of process"),
         (1, "4194305".into(), "cannot observe process 4194305"),
     ] {
-        let args = [&["load"][..], &nodes[..servers], &["-c", "2", "--pid", &pids]].concat();
-        let load = Command::new(env!("CARGO_BIN_EXE_regatta")).args(args).output().unwrap();
-        let stderr = String::from_utf8(load.stderr).unwrap();
-        assert_eq!(load.status.code(), Some(2), "{stderr}");
+        let stderr = refused(regatta!("load -c 2 --pid {pids}").args(&nodes[..servers]));
         assert!(stderr.contains(why), "{stderr}");
     }
 }

@@ -2,14 +2,10 @@
 
 use crate::support::{
     hub::{Socket, hear, hub, long_broadcast, member, member_of, metric, on_hub_models, send},
-    on_models, until,
+    on_models, refused, regatta, until,
 };
 use serde_json::json;
-use std::{
-    io::Write,
-    net::SocketAddr,
-    process::{Command, Stdio},
-};
+use std::{io::Write, net::SocketAddr};
 use tungstenite::Message;
 
 /// `--memory` of each process, in bytes.
@@ -99,11 +95,7 @@ fn deaf_members_use_no_more_memory_of_the_process_than_allowed(model: &str) {
 
 #[test]
 fn a_limit_that_is_too_small_for_messages_is_refused() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["serve", "hub", "--memory", "7"]).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let output = command.output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{said}");
+    let said = refused(regatta!("serve hub --memory 7"));
     assert!(
         said.contains("--longest-message 1048576") && said.contains("at least 8 MiB"),
         "{said}"

@@ -25,6 +25,7 @@ mod page;
 mod passing;
 mod presence;
 mod rates;
+mod recovering;
 mod reload;
 mod rights;
 mod rooms;
@@ -37,11 +38,11 @@ mod vanishing;
 use crate::support::{
     Server,
     hub::{ALONE, Socket, closed, hear, member, member_of, members, on_hub_models, send},
+    refused, regatta,
 };
 use serde_json::json;
 use std::{
     io::{Read, Write},
-    process::Command,
     time::{Duration, Instant},
 };
 use tungstenite::{Message, protocol::frame::coding::CloseCode};
@@ -178,10 +179,7 @@ fn other_requests_are_answered_over_http(model: &str) {
 #[test]
 fn models_with_separate_processes_refuse_the_hub_with_a_reason() {
     for model in ALONE {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-        let ended = command.args(["serve", "hub", "--model", model]).output().unwrap();
-        assert!(!ended.status.success(), "{model}");
-        let printed = String::from_utf8(ended.stderr).unwrap();
+        let printed = refused(regatta!("serve hub --model {model}"));
         assert!(printed.contains(model) && printed.contains("hub"), "{printed}");
         assert!(printed.contains("use "), "{printed}: says what to do");
     }

@@ -1,16 +1,12 @@
 //! Members of the load that come and go while others broadcast, on every model.
 
-use crate::support::{Server, hub::on_hub_models};
+use crate::support::{Server, hub::on_hub_models, json, regatta, run};
+use regatta_testkit::child::Ended;
 use serde_json::Value;
-use std::{
-    fs,
-    process::{Command, Output},
-};
+use std::fs;
 
-fn load(url: &str, options: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["load", url, "-c", "8", "--warm-up", "500ms"]).args(options);
-    command.output().unwrap()
+fn load(url: &str, options: &[&str]) -> Ended {
+    run(regatta!("load {url} -c 8 --warm-up 500ms").args(options))
 }
 
 /// Returns the number of operations of one kind in the whole run.
@@ -26,9 +22,7 @@ fn no_delivery_is_lost_while_members_come_and_go(model: &str) {
     let server = Server::of("hub", model, &["--cores", "2"]);
     let url = format!("ws://{}/ws", server.addr);
     let churn = ["--in-flight", "4", "--passing", "40", "-d", "800ms", "--json", "-"];
-    let ended = load(&url, &churn);
-    assert!(ended.status.success(), "{model}: {ended:?}");
-    let result: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    let result = json(&load(&url, &churn).with_status(0));
     let errors = result["errors"].as_object().unwrap();
     assert!(errors.values().all(|count| *count == 0), "{model}: {errors:?}");
     let (deliveries, last) = (count(&result, "deliveries"), count(&result, "last_deliveries"));
@@ -43,9 +37,8 @@ fn no_delivery_is_lost_while_members_come_and_go(model: &str) {
 fn members_come_and_go_with_several_load_processes() {
     let server = Server::of("hub", "percore", &["--cores", "2"]);
     let url = format!("ws://{}/ws", server.addr);
-    let ended = load(&url, &["--rate", "300/s", "--passing", "30", "--processes", "3", "-d", "2s"]);
-    let printed = String::from_utf8(ended.stdout).unwrap();
-    assert!(ended.status.success(), "{printed}");
+    let more = ["--rate", "300/s", "--passing", "30", "--processes", "3", "-d", "2s"];
+    let printed = load(&url, &more).with_status(0).stdout;
     assert!(printed.contains("8 connections + 30 passing, × 1"), "{printed}");
     assert!(printed.contains("members joined and left"), "{printed}");
 }
@@ -53,18 +46,11 @@ fn members_come_and_go_with_several_load_processes() {
 #[test]
 fn other_workloads_refuse_passing_and_suggest_churn() {
     for (url, workload) in [("line://127.0.0.1:1", "double"), ("http://127.0.0.1:1/", "hello")] {
-        let ended = load(url, &["--workload", workload, "--passing", "5"]);
-        let said = String::from_utf8(ended.stderr).unwrap();
-        assert_eq!(ended.status.code(), Some(2), "{said}");
-        assert!(
-            said.contains(&format!(
-                "this load runs {workload}. To open a connection per request, use churn"
-            )),
-            "{said}"
-        );
+        let said = load(url, &["--workload", workload, "--passing", "5"]).with_status(2).stderr;
+        let why = format!("this load runs {workload}. To open a connection per request, use churn");
+        assert!(said.contains(&why), "{said}");
     }
-    let ended = load("ws://127.0.0.1:1/ws", &["--churn", "--passing", "5"]);
-    assert_eq!(ended.status.code(), Some(2));
+    load("ws://127.0.0.1:1/ws", &["--churn", "--passing", "5"]).with_status(2);
 }
 
 #[test]
@@ -73,22 +59,9 @@ fn a_race_counts_the_members_that_came_and_went() {
     let race = "name = \"churn\"\nworkload = \"hub\"\ncontenders = [\"epoll\"]\nbaseline = \"epoll\"\n\
                 rounds = 2\nwindow = \"500ms\"\n\n[[load]]\nconnections = 8\nrate = 200\npassing = 20\n";
     fs::write(dir.path().join("race.toml"), race).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args([
-        "race",
-        "race.toml",
-        "--debug-build",
-        "--load-sleeps",
-        "--settle",
-        "0s",
-        "--out",
-        "out",
-        "--json",
-        "-",
-    ]);
-    let ended = command.current_dir(dir.path()).output().unwrap();
-    let summary: Value =
-        serde_json::from_slice(&ended.stdout).unwrap_or_else(|_| panic!("{ended:?}"));
+    let mut race =
+        regatta!("race race.toml --debug-build --load-sleeps --settle 0s --out out --json -");
+    let summary = json(&run(race.current_dir(dir.path())));
     let cell = &summary["cells"][0];
     assert!(cell["passed"].as_u64().is_some_and(|passed| passed > 5), "{cell}");
     let doubts = summary["doubts"].to_string();

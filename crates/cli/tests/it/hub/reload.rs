@@ -3,7 +3,7 @@
 use crate::support::{
     DEADLINE, Server,
     hub::{Patient, Socket, closed, hear, member_of, on_hub_models, send},
-    on_models, until,
+    on_models, regatta, until,
 };
 use serde_json::json;
 use std::{
@@ -11,7 +11,7 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     os::unix::net::UnixDatagram,
     path::PathBuf,
-    process::{ChildStderr, Command, Stdio},
+    process::{ChildStderr, Stdio},
 };
 use tempfile::TempDir;
 use tungstenite::{client::client, protocol::frame::coding::CloseCode};
@@ -33,12 +33,9 @@ impl Reloaded {
     fn with(model: &str, folder: TempDir, text: &str) -> Reloaded {
         let path = folder.path().join("hub.toml");
         fs::write(&path, text).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-        command.args(["hub", "--model", model, "--cores", "2", "--config"]).arg(&path);
-        let mut server = Server::start({
-            command.stderr(Stdio::piped());
-            command
-        });
+        let mut command = regatta!("hub --model {model} --cores 2 --config");
+        command.arg(&path);
+        let mut server = Server::start(command.stderr(Stdio::piped()));
         let stderr = BufReader::new(server.child.stderr.take().unwrap());
         Reloaded { server, stderr, path, folder }
     }
@@ -227,17 +224,19 @@ fn a_file_that_a_start_would_refuse_is_refused_by_a_reload() {
 
 #[test]
 fn a_hub_serves_and_stops_although_nobody_reads_its_stderr() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
     let (reader, mut writer) = std::io::pipe().unwrap();
     // The pipe is full: what a process writes to it blocks.
     rustix::pipe::fcntl_setpipe_size(&writer, 4096).unwrap();
     writer.write_all(&[b'.'; 4096]).unwrap();
-    command.args(["hub", "--cores", "2", "--jwt-audience", "a", "--jwt-key"]);
     let key = TempDir::new().unwrap();
     let path = key.path().join("key");
     fs::write(&path, [b'k'; 32]).unwrap();
-    command.arg(&path).args(["--jwt-algorithm", "HS256"]).stderr(writer);
-    let mut server = Server::start(command);
+    let mut server = Server::start(
+        regatta!("hub --cores 2 --jwt-audience a --jwt-key")
+            .arg(&path)
+            .args(["--jwt-algorithm", "HS256"])
+            .stderr(writer),
+    );
     for reason in ["", "Authorization: Bearer x\r\n", "Authorization: x\r\n"] {
         for _ in 0..4 {
             let mut stream = server.connect();
@@ -264,9 +263,7 @@ fn the_service_manager_is_notified_of_a_reload() {
     fs::write(&path, "").unwrap();
     let manager = UnixDatagram::bind(&notify).unwrap();
     manager.set_read_timeout(Some(DEADLINE)).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["hub", "--config"]).arg(&path).env("NOTIFY_SOCKET", &notify);
-    let server = Server::start(command);
+    let server = Server::start(regatta!("hub --config").arg(&path).env("NOTIFY_SOCKET", &notify));
     let notified = || {
         let mut received = [0; 200];
         let length = manager.recv(&mut received).unwrap();

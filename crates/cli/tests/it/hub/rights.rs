@@ -4,7 +4,7 @@
 use crate::support::{
     Server,
     hub::{self, Patient, Socket, closed, hear, metric, on_hub_models, send},
-    until,
+    refused, regatta, until,
 };
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
@@ -182,10 +182,7 @@ fn a_key_set_that_cannot_be_used_is_refused_at_the_start() {
         (r#"{"keys":[{"kty":"OKP","crv":"Ed25519","x":"AA","alg":"RS256"}]}"#, "no public key"),
     ] {
         fs::write(&path, set).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-        command.args(["hub", "--check", "--jwks"]).arg(&path);
-        let ran = command.output().unwrap();
-        let printed = String::from_utf8_lossy(&ran.stderr);
-        assert!(!ran.status.success() && printed.contains(expected), "{set}: {printed}");
+        let printed = refused(regatta!("hub --check --jwks").arg(&path));
+        assert!(printed.contains(expected), "{set}: {printed}");
     }
 }

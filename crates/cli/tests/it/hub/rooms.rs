@@ -5,14 +5,12 @@ use crate::{
     support::{
         Server,
         hub::{Patient, Socket, closed, hear, long_broadcast, member_of, on_hub_models, send},
+        refused, regatta, run,
     },
 };
+use regatta_testkit::child::Ended;
 use serde_json::{Value, json};
-use std::{
-    fs,
-    path::PathBuf,
-    process::{Command, Output},
-};
+use std::{fs, path::PathBuf};
 use tempfile::TempDir;
 use tungstenite::{
     Error, HandshakeError, Message, client::client, protocol::frame::coding::CloseCode,
@@ -28,15 +26,12 @@ fn file(text: &str) -> (TempDir, PathBuf) {
 
 fn hub(model: &str, text: &str) -> Server {
     let (_folder, path) = file(text);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["hub", "--model", model, "--cores", "2", "--config"]).arg(path);
-    Server::start(command)
+    Server::start(regatta!("hub --model {model} --cores 2 --config").arg(path))
 }
 
-fn checked(text: &str) -> Output {
+fn checked(text: &str) -> Ended {
     let (_folder, path) = file(text);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["hub", "--check", "--config"]).arg(path).output().unwrap()
+    run(regatta!("hub --check --config").arg(path))
 }
 
 /// A member that has joined.
@@ -212,20 +207,15 @@ fn a_table_that_is_wrong_is_reported_with_its_line() {
             "only without max_members in [[room]]",
         ),
     ] {
-        let output = checked(text);
-        let printed = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{text}: {printed}");
+        let printed = checked(text).with_status(2).stderr;
         assert!(printed.contains(expected), "{text}: {printed}");
     }
     // Only in the file, and only in that of a hub.
-    for arguments in [&["hub", "--room", "a"][..], &["hub", "--match=a"]] {
-        let output = Command::new(env!("CARGO_BIN_EXE_regatta")).args(arguments).output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{output:?}");
+    for arguments in [&["--room", "a"][..], &["--match=a"]] {
+        refused(regatta!("hub").args(arguments));
     }
     let (_folder, path) = file("nodes = [\"127.0.0.1:1\"]\n[[room]]\nmatch = \"a\"");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    let output = command.args(["shard", "--check", "--config"]).arg(path).output().unwrap();
-    let printed = String::from_utf8_lossy(&output.stderr);
+    let printed = refused(regatta!("shard --check --config").arg(path));
     assert!(printed.contains("line 2: there is no key room"), "{printed}");
 }
 
@@ -236,9 +226,7 @@ fn a_check_prints_tables_that_mean_the_same() {
          [[room]]\nmatch = \"kept\"\nhistory = 50\nhistory_ttl = \"1m 30s\"\n"
     );
     let tables = |text: &str| -> Vec<String> {
-        let output = checked(text);
-        assert_eq!(output.status.code(), Some(0), "{output:?}");
-        let printed = String::from_utf8(output.stdout).unwrap();
+        let printed = checked(text).with_status(0).stdout;
         let tables = printed.lines().skip_while(|line| !line.starts_with("[[room]]"));
         tables.map(|line| line.split("  #").next().unwrap().trim().to_owned()).collect()
     };

@@ -5,7 +5,7 @@ use crate::{
     support::{
         DEADLINE, Server,
         hub::{Patient, long_broadcast, made, on_hub_models, parsed},
-        on_models, until,
+        json, on_models, regatta, run, until,
     },
 };
 use rustls::{ClientConfig, ClientConnection, StreamOwned, pki_types::ServerName};
@@ -14,7 +14,6 @@ use std::{
     fs,
     io::{self, Read, Write},
     net::{Shutdown, TcpStream},
-    process::Command,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -123,12 +122,10 @@ fn members_come_and_go_over_tls() {
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
     for model in ["epoll", "async"] {
         let server = Server::of("hub", model, &options);
-        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
         let url = format!("wss://{}/ws", server.addr);
-        command.args(["load", &url, "--insecure", "-c", "4", "--passing", "20", "--json", "-"]);
-        let ended = command.args(["-d", "2s", "--warm-up", "100ms"]).output().unwrap();
-        assert!(ended.status.success(), "{model}: {ended:?}");
-        let result: Value = serde_json::from_slice(&ended.stdout).unwrap();
+        let load = "-c 4 --passing 20 --json - -d 2s --warm-up 100ms";
+        let ended = run(regatta!("load {url} --insecure {load}"));
+        let result = json(&ended.with_status(0));
         assert!(result["passed"].as_u64().unwrap() > 10, "{model}: {result}");
     }
 }
@@ -181,9 +178,8 @@ fn a_renewed_certificate_is_used_without_a_restart(model: &str) {
     let (folder, options, trusts) = made();
     let (renewed, _, trusts_renewed) = made();
     let printed = folder.path().join("stderr");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["hub", "--model", model]).args(options);
-    command.stderr(fs::File::create(&printed).unwrap());
+    let mut command = regatta!("hub --model {model}");
+    command.args(options).stderr(fs::File::create(&printed).unwrap());
     let server = Server::start(command);
     let mut before = member(&server, &trusts);
     let replace = |name: &str| {

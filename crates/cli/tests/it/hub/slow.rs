@@ -8,6 +8,7 @@ use crate::{
             Patient, Socket, closed, hear, hub, long_broadcast, member, metric, models,
             on_hub_models, parsed, send,
         },
+        regatta,
     },
 };
 use regatta_testkit::deadline::until_within;
@@ -180,9 +181,8 @@ fn a_load_reports_its_idle_and_stalled_members() {
 
 fn load_with_a_stalled_member(server: &Server, time: &str) -> Command {
     let url = format!("ws://{}/ws", server.addr);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["load", &url, "-c", "4", "--idle", "2", "--stalled", "1"]);
-    command.args(["--pipeline", "64", "-d", time, "--warm-up", "100ms"]);
+    let mut command =
+        regatta!("load {url} -c 4 --idle 2 --stalled 1 --pipeline 64 -d {time} --warm-up 100ms");
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

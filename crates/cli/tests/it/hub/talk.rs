@@ -3,7 +3,7 @@
 use crate::{
     hub::broker::member,
     support::{
-        Server,
+        Over, Server,
         hub::{Socket, hear, metric, send},
         hubs::joined_at,
         until,
@@ -159,15 +159,6 @@ pub fn all_talk(senders: &mut [Sender], meanwhile: impl FnOnce()) {
         let _over = Over(&stop);
         meanwhile();
     });
-}
-
-/// Ends the members' talk, also if the test fails.
-struct Over<'a>(&'a AtomicBool);
-
-impl Drop for Over<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, SeqCst);
-    }
 }
 
 /// Checks that all got so many gaps or more, and what was promised to each.

@@ -5,16 +5,13 @@ mod container;
 mod hostile;
 mod replies;
 
-use regatta_testkit::child::{Ended, run_within};
+use crate::support::{regatta, run};
+use regatta_testkit::child::Ended;
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Command,
-    time::Duration,
 };
 use tempfile::TempDir;
-
-const REGATTA: &str = env!("CARGO_BIN_EXE_regatta");
 
 fn own(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/import").join(name)
@@ -62,9 +59,7 @@ impl Place {
 
     /// Runs `regatta import httparena ARGS` there.
     fn import(&self, args: &[&str]) -> Ended {
-        let mut command = Command::new(REGATTA);
-        command.args(["import", "httparena"]).args(args).current_dir(self.folder.path());
-        run_within(Duration::from_secs(60), command)
+        run(regatta!("import httparena").args(args).current_dir(self.folder.path()))
     }
 
     /// The files that were generated, sorted.
@@ -122,11 +117,7 @@ fn entries_become_manifests_workloads_and_races() {
 fn what_was_imported_is_listed_and_planned() {
     let place = Place::new();
     assert_eq!(place.import(&["checkout", "--only", "plain"]).code(), 0);
-    let regatta = |args: &[&str]| {
-        let mut command = Command::new(REGATTA);
-        command.args(args).current_dir(place.folder.path());
-        run_within(Duration::from_secs(60), command)
-    };
+    let regatta = |args: &[&str]| run(regatta!("").args(args).current_dir(place.folder.path()));
     let listed = regatta(&["peers"]);
     let name = "arena-plain  (arena-baseline, arena-pipelined, arena-limited-conn, arena-json)\n";
     assert!(listed.code() == 0 && listed.stdout.contains(name), "{listed:?}");

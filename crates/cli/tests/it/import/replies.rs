@@ -1,49 +1,34 @@
 //! The workload files accept a server in the form of an entry, and find one that lies.
 
-use super::{Place, REGATTA};
-use crate::support::example::example;
-use regatta_testkit::child::{Ended, run_within};
+use super::Place;
+use crate::support::{example::example, regatta, run};
+use regatta_testkit::child::{Ended, Killed};
 use std::{
     io::{BufRead, BufReader},
-    process::{Child, Command, Stdio},
-    time::Duration,
+    process::{Command, Stdio},
 };
 
 /// A server, killed when dropped.
 struct Server {
-    child: Child,
+    _child: Killed,
     port: u16,
 }
 
 impl Server {
     fn start(place: &Place, lie: &[&str]) -> Server {
-        let mut child = Command::new(example("arena_entry"))
-            .arg("0")
-            .args(lie)
-            .env("DATASET", place.path("checkout/data/dataset.json"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut command = Command::new(example("arena_entry"));
+        command.arg("0").args(lie).env("DATASET", place.path("checkout/data/dataset.json"));
+        let mut child = Killed::start(command.stdout(Stdio::piped()));
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        Server { port: line.trim().parse().unwrap(), child }
+        Server { port: line.trim().parse().unwrap(), _child: child }
     }
 
     fn load(&self, place: &Place, profile: &str, more: &[&str]) -> Ended {
         let (url, file) =
             (format!("http://127.0.0.1:{}", self.port), format!("workloads/arena-{profile}.toml"));
-        let mut command = Command::new(REGATTA);
-        command.args(["load", &url, "--workload", &file, "-n", "3000", "-c", "3"]).args(more);
-        command.current_dir(place.folder.path());
-        run_within(Duration::from_secs(120), command)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let mut command = regatta!("load {url} --workload {file} -n 3000 -c 3");
+        run(command.args(more).current_dir(place.folder.path()))
     }
 }
 

@@ -1,58 +1,27 @@
 //! Test servers with a thread per connection.
 
+use regatta_testkit::server;
 use std::{
-    collections::HashMap,
     io::{BufRead, BufReader, Read, Write},
-    net::{Shutdown, SocketAddr, TcpListener, TcpStream},
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
-    },
-    thread::{self, JoinHandle},
+    net::{Shutdown, TcpStream},
+    ops::Deref,
 };
 
-/// A server on a free port, which stops when this value is dropped.
-pub struct Server {
-    pub addr: SocketAddr,
-    /// Connections that were accepted.
-    pub accepted: Arc<AtomicUsize>,
-    closing: Arc<AtomicBool>,
-    streams: Arc<Mutex<HashMap<usize, TcpStream>>>,
-    acceptor: Option<JoinHandle<()>>,
+/// A server, which stops when this value is dropped.
+pub struct Server(server::Server);
+
+impl Deref for Server {
+    type Target = server::Server;
+
+    fn deref(&self) -> &server::Server {
+        &self.0
+    }
 }
 
 impl Server {
     /// Passes each connection to `serve`, with its number, counted from 0.
     pub fn start(serve: impl Fn(usize, TcpStream) + Send + Sync + 'static) -> Server {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let addr = listener.local_addr().unwrap();
-        let (accepted, closing) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
-        let streams: Arc<Mutex<HashMap<usize, TcpStream>>> = Arc::default();
-        let serve = Arc::new(serve);
-        let acceptor = thread::spawn({
-            let (accepted, closing) = (accepted.clone(), closing.clone());
-            let streams = streams.clone();
-            move || {
-                let mut serving = Vec::new();
-                loop {
-                    let (stream, _) = listener.accept().unwrap();
-                    if closing.load(SeqCst) {
-                        break;
-                    }
-                    stream.set_nodelay(true).unwrap();
-                    let (serve, number) = (serve.clone(), accepted.fetch_add(1, SeqCst));
-                    streams.lock().unwrap().insert(number, stream.try_clone().unwrap());
-                    let streams = streams.clone();
-                    serving.push(thread::spawn(move || {
-                        serve(number, stream);
-                        // The copy would keep the connection open.
-                        streams.lock().unwrap().remove(&number);
-                    }));
-                }
-                serving.into_iter().for_each(|one| one.join().unwrap());
-            }
-        });
-        Server { addr, accepted, closing, streams, acceptor: Some(acceptor) }
+        Server(server::Server::start(serve))
     }
 
     /// Answers each line with `answer(connection, number of the line, line)`, which may also write to
@@ -103,18 +72,6 @@ impl Server {
 
     pub fn http_url(&self) -> String {
         format!("http://{}/", self.addr)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.closing.store(true, SeqCst);
-        drop(TcpStream::connect(self.addr));
-        for (_, stream) in self.streams.lock().unwrap().drain() {
-            let _ = stream.shutdown(Shutdown::Both);
-        }
-        let joined = self.acceptor.take().unwrap().join();
-        assert!(thread::panicking() || joined.is_ok(), "the server panicked");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Limits on the number of clients, and the lines about clients that were refused. None of this needs a node.
 
 use crate::support::{
-    Server, on_models,
+    Server, on_models, regatta,
     shard::{client, client::Client, tls::Ca},
     until,
 };
@@ -9,18 +9,15 @@ use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
-    process::{ChildStderr, Command, Stdio},
+    process::{ChildStderr, Stdio},
 };
 use tempfile::TempDir;
 
 /// A proxy, and what it prints on stderr.
 fn proxy(model: &str, more: &[&str]) -> (Server, BufReader<ChildStderr>) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["shard", "--model", model, "--cores", "2", "--nodes", "127.0.0.1:1"]).args(more);
-    let mut server = Server::start({
-        command.stderr(Stdio::piped());
-        command
-    });
+    let mut command = regatta!("shard --model {model} --cores 2 --nodes 127.0.0.1:1");
+    command.args(more);
+    let mut server = Server::start(command.stderr(Stdio::piped()));
     let stderr = BufReader::new(server.child.stderr.take().unwrap());
     (server, stderr)
 }
@@ -109,9 +106,8 @@ fn limits_change_at_a_reload(model: &str) {
     let write =
         |more: &str| fs::write(&path, format!("nodes = [\"127.0.0.1:1\"]\n{more}")).unwrap();
     write("");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["shard", "--model", model, "--config"]).arg(&path).stderr(Stdio::piped());
-    let mut server = Server::start(command);
+    let mut server =
+        Server::start(regatta!("shard --model {model} --config").arg(&path).stderr(Stdio::piped()));
     let mut stderr = BufReader::new(server.child.stderr.take().unwrap());
     let mut reload = |more: &str| {
         write(more);

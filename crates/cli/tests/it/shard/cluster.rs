@@ -1,7 +1,7 @@
 //! `--map cluster`: a real Redis Cluster behind the proxy.
 
 use crate::support::{
-    Server,
+    Over, Server, refused, regatta,
     shard::{
         FAILOVER, client,
         cluster::{Cluster, migrate},
@@ -11,7 +11,6 @@ use crate::support::{
     until, until_within,
 };
 use std::{
-    process::Command,
     sync::atomic::{AtomicBool, Ordering::Relaxed},
     thread,
 };
@@ -86,15 +85,6 @@ fn keys_of_one_command_are_of_one_slot(model: &str) {
     assert_eq!(client.say("PUBLISH news hello"), ":1\r\n");
     let message = "*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$5\r\nhello\r\n";
     assert_eq!(String::from_utf8_lossy(&subscriber.next().unwrap()), message);
-}
-
-/// Stops the writers.
-struct Over<'a>(&'a AtomicBool);
-
-impl Drop for Over<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Relaxed);
-    }
 }
 
 on_shard_models!(a_slot_moves_while_clients_write: epoll, percore);
@@ -186,10 +176,7 @@ fn what_a_cluster_does_not_support_is_refused(model: &str) {
         (&["--model", model, "--node-tls-ca", "ca.pem"], "--node-tls-ca is not possible"),
         (&["--model", model, "--hash-tag", "{}"], "--hash-tag applies only to"),
     ] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-        command.args(["shard", "--map", "cluster", "--nodes", "127.0.0.1:1"]).args(options);
-        let output = command.output().unwrap();
-        let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success() && text.contains(expected), "{options:?}: {text}");
+        let text = refused(regatta!("shard --map cluster --nodes 127.0.0.1:1").args(options));
+        assert!(text.contains(expected), "{options:?}: {text}");
     }
 }

@@ -3,6 +3,7 @@
 use super::cluster::clustered;
 use crate::support::{
     hub::with_metrics,
+    regatta, run,
     shard::{
         client,
         cluster::{Cluster, migrate, slot},
@@ -11,8 +12,7 @@ use crate::support::{
     },
     until,
 };
-use regatta_testkit::{child::run_within, port};
-use std::{process::Command, time::Duration};
+use regatta_testkit::port;
 
 on_shard_models!(a_slot_that_moved_without_notice_is_counted_and_flushed: epoll, percore);
 
@@ -108,9 +108,7 @@ fn a_node_of_another_cluster_is_not_followed(model: &str) {
 
 /// What `regatta shard status` prints, and its exit status.
 fn status(page: &str, more: &[&str]) -> (Option<i32>, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["shard", "status", page]).args(more);
-    let ended = run_within(Duration::from_secs(20), command);
+    let ended = run(regatta!("shard status {page}").args(more));
     (ended.status.code(), ended.stdout)
 }
 
@@ -120,10 +118,9 @@ fn a_proxy_is_not_ready_before_the_first_view_of_its_cluster() {
     // It has no slots yet.
     let node =
         Node::start(&["--cluster-enabled", "yes", "--cluster-port", &port::free().to_string()]);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
     let address = node.addr().to_string();
-    command.args(["shard", "--map", "cluster", "--nodes", &address, "--metrics", "127.0.0.1:0"]);
-    let (_proxy, page) = with_metrics(command);
+    let (_proxy, page) =
+        with_metrics(regatta!("shard --map cluster --nodes {address} --metrics 127.0.0.1:0"));
     let page = page.to_string();
     let why = "starting: no node of the cluster has reported its slots yet\n";
     until("it listens", || status(&page, &["--ready"]) == (Some(1), why.to_owned()));

@@ -2,13 +2,12 @@
 //! reconnect. None of this needs a node.
 
 use crate::support::{
-    Server, on_models,
+    Server, on_models, refused, regatta,
     shard::{client, client::Client},
     until,
 };
 use std::{
     net::TcpStream,
-    process::Command,
     sync::Barrier,
     thread,
     time::{Duration, Instant},
@@ -19,10 +18,10 @@ const DRAIN: Duration = Duration::from_secs(4);
 
 /// A proxy without nodes on two cores that drains for [`DRAIN`].
 fn proxy(model: &str) -> Server {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["shard", "--model", model, "--cores", "2", "--nodes", "127.0.0.1:1"]);
-    command.args(["--drain", &format!("{}s", DRAIN.as_secs())]);
-    Server::start(command)
+    Server::start(regatta!(
+        "shard --model {model} --cores 2 --nodes 127.0.0.1:1 --drain {}s",
+        DRAIN.as_secs()
+    ))
 }
 
 on_models!(idle_clients_are_closed_evenly_over_the_drain: select, poll, epoll, percore, uring);
@@ -115,9 +114,7 @@ fn a_client_that_asks_for_it_is_requested_to_reconnect(model: &str) {
 /// Without a drain nobody would be asked to reconnect. And what is unknown on one connection is unknown on all.
 #[test]
 fn without_a_drain_the_command_is_unknown() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["shard", "--nodes", "127.0.0.1:1"]);
-    let server = Server::start(command);
+    let server = Server::start(regatta!("shard --nodes 127.0.0.1:1"));
     for _ in 0..5 {
         let mut client = client(&server);
         client.say("HELLO 3");
@@ -129,11 +126,7 @@ fn without_a_drain_the_command_is_unknown() {
 #[test]
 fn models_that_close_all_clients_at_once_refuse_a_drain() {
     for model in ["threads", "green", "fork", "prefork"] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-        command.args(["shard", "--model", model, "--nodes", "127.0.0.1:1", "--drain", "1s"]);
-        let output = command.output().unwrap();
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{error}");
+        let error = refused(regatta!("shard --model {model} --nodes 127.0.0.1:1 --drain 1s"));
         assert!(error.contains(&format!("`{model}` runs `shard` only without --drain")), "{error}");
     }
 }

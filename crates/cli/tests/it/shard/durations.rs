@@ -2,13 +2,12 @@
 
 use crate::support::{
     hub::{metrics, with_metrics},
-    on_models,
+    on_models, regatta,
     shard::{client, client::Client, nodes::Node, on_shard_models},
 };
 use std::{
     io::{Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
-    process::Command,
     thread,
     time::{Duration, Instant},
 };
@@ -22,10 +21,10 @@ fn proxy(model: &str, nodes: &[Node]) -> (crate::support::Server, SocketAddr) {
 
 fn proxy_to(model: &str, nodes: &[SocketAddr]) -> (crate::support::Server, SocketAddr) {
     let addresses: Vec<String> = nodes.iter().map(SocketAddr::to_string).collect();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["shard", "--model", model, "--cores", "2", "--metrics", "127.0.0.1:0"]);
-    command.args(["--nodes", &addresses.join(",")]);
-    with_metrics(command)
+    with_metrics(regatta!(
+        "shard --model {model} --cores 2 --metrics 127.0.0.1:0 --nodes {}",
+        addresses.join(",")
+    ))
 }
 
 /// The values of a page whose names and labels begin like this, with the rest of those.

@@ -3,22 +3,24 @@
 use crate::support::{
     Server,
     hub::{page, with_metrics},
-    on_models,
+    on_models, regatta, run,
     shard::{client, client::Client, nodes::Node, on_shard_models},
     until,
 };
 use regatta_proto::resp::write_command;
-use regatta_testkit::child::run_within;
 use serde_json::Value;
-use std::{net::SocketAddr, process::Command, time::Duration};
+use std::net::SocketAddr;
 
 /// A proxy in front of these nodes that serves hot keys, and the address of its pages.
 fn proxy(model: &str, nodes: &[Node], more: &[&str]) -> (Server, SocketAddr) {
     let addresses: Vec<String> = nodes.iter().map(|node| node.addr().to_string()).collect();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["shard", "--model", model, "--cores", "2", "--metrics", "127.0.0.1:0"]);
-    command.args(["--nodes", &addresses.join(",")]).args(more);
-    with_metrics(command)
+    with_metrics(
+        regatta!(
+            "shard --model {model} --cores 2 --metrics 127.0.0.1:0 --nodes {}",
+            addresses.join(",")
+        )
+        .args(more),
+    )
 }
 
 /// The page with hot keys.
@@ -63,9 +65,7 @@ fn a_key_with_half_of_the_requests_is_the_hottest(model: &str) {
     assert!((75..=175).contains(&count), "{model}: {page}");
     let second = page["keys"][1]["samples"].as_u64().unwrap();
     assert!(second <= samples / 128 + 4, "{model}: {page}");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["shard", "status", &pages.to_string()]);
-    let text = run_within(Duration::from_secs(20), command).stdout;
+    let text = run(regatta!("shard status {pages}")).stdout;
     let line = text.lines().find(|line| line.ends_with(r#"  hot \"\xff\n key"#)).expect(&text);
     let share: f64 = line.split('%').next().unwrap().trim().parse().expect(line);
     assert!((30.0..70.0).contains(&share), "{model}: {line}");
@@ -128,9 +128,7 @@ fn a_reload_starts_and_ends_the_sampling() {
         std::fs::write(&path, text).unwrap();
     };
     write(false);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["shard", "--cores", "1", "--config"]).arg(&path);
-    let (proxy, pages) = with_metrics(command);
+    let (proxy, pages) = with_metrics(regatta!("shard --cores 1 --config").arg(&path));
     let mut client = client(&proxy);
     busy(&mut client, b"hot", 1_000);
     assert_eq!(page(pages, "/hot").0, 404);
@@ -148,10 +146,8 @@ fn a_reload_starts_and_ends_the_sampling() {
 on_models!(without_the_option_there_is_no_page: epoll);
 
 fn without_the_option_there_is_no_page(model: &str) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["shard", "--model", model, "--nodes", "127.0.0.1:1"]);
-    command.args(["--metrics", "127.0.0.1:0"]);
-    let (_proxy, pages) = with_metrics(command);
+    let (_proxy, pages) =
+        with_metrics(regatta!("shard --model {model} --nodes 127.0.0.1:1 --metrics 127.0.0.1:0"));
     assert_eq!(page(pages, "/hot").0, 404);
     assert_eq!(page(pages, "/metrics").0, 200);
 }

@@ -2,18 +2,19 @@
 
 use crate::support::{
     hub::{metric, with_metrics},
+    refused, regatta,
     shard::{client, client::Client, nodes::Node, on_shard_models},
     until,
 };
-use std::{net::SocketAddr, process::Command};
+use std::net::SocketAddr;
 
 /// A proxy in front of these nodes, and the address of its page.
 fn proxy(model: &str, nodes: &[Node]) -> (crate::support::Server, SocketAddr) {
     let addresses: Vec<String> = nodes.iter().map(|node| node.addr().to_string()).collect();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["shard", "--model", model, "--cores", "2", "--metrics", "127.0.0.1:0"]);
-    command.args(["--nodes", &addresses.join(",")]);
-    with_metrics(command)
+    with_metrics(regatta!(
+        "shard --model {model} --cores 2 --metrics 127.0.0.1:0 --nodes {}",
+        addresses.join(",")
+    ))
 }
 
 /// The requests of each kind.
@@ -83,19 +84,8 @@ fn a_node_that_is_down_is_shown(model: &str) {
 #[test]
 fn models_that_do_not_count_refuse_it() {
     for model in ["threads", "fork"] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-        command.args([
-            "shard",
-            "--model",
-            model,
-            "--nodes",
-            "127.0.0.1:1",
-            "--metrics",
-            "127.0.0.1:0",
-        ]);
-        let output = command.output().unwrap();
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{error}");
+        let error =
+            refused(regatta!("shard --model {model} --nodes 127.0.0.1:1 --metrics 127.0.0.1:0"));
         assert!(
             error.contains("only without --metrics: requests are counted only where"),
             "{error}"

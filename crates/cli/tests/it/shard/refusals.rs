@@ -1,12 +1,11 @@
 //! Nodes that refuse a connection, a password, or a command that the proxy needs.
 
 use crate::support::{
-    Server,
+    Server, refused, regatta,
     shard::{client, client::Client, nodes::Node, on_shard_models, proxy, sharded},
     until,
 };
-use regatta_testkit::child::run_within;
-use std::{fs, process::Command, time::Duration};
+use std::{fs, process::Command};
 use tempfile::TempDir;
 
 #[test]
@@ -137,10 +136,7 @@ fn a_node_is_not_down_if_the_proxy_is_out_of_descriptors(model: &str) {
 #[test]
 fn buffers_above_their_limit_are_refused() {
     for option in ["--client-buffer", "--max-request"] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-        command.args(["shard", "--nodes", "127.0.0.1:1", option, "513"]);
-        let ended = run_within(Duration::from_secs(20), command);
-        let error = &ended.stderr;
-        assert!(!ended.status.success() && error.contains("from 1 to 512"), "{error}");
+        let error = refused(regatta!("shard --nodes 127.0.0.1:1 {option} 513"));
+        assert!(error.contains("from 1 to 512"), "{error}");
     }
 }

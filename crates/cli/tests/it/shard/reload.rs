@@ -1,7 +1,7 @@
 //! Reloads at SIGHUP: the configuration changes while clients are served, and a file that is wrong changes nothing.
 
 use crate::support::{
-    Server,
+    Server, regatta,
     shard::{client, client::Client, nodes::Node, on_shard_models},
 };
 use regatta_proto::resp::write_command;
@@ -9,7 +9,7 @@ use std::{
     fs,
     io::{BufRead, BufReader},
     path::PathBuf,
-    process::{ChildStderr, Command, Stdio},
+    process::{ChildStderr, Stdio},
     sync::atomic::{AtomicBool, Ordering::Relaxed},
     thread,
 };
@@ -28,9 +28,9 @@ impl Reloaded {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("shard.toml");
         fs::write(&path, text).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-        command.args(["shard", "--model", model, "--config"]).arg(&path).stderr(Stdio::piped());
-        let mut server = Server::start(command);
+        let mut server = Server::start(
+            regatta!("shard --model {model} --config").arg(&path).stderr(Stdio::piped()),
+        );
         let stderr = BufReader::new(server.child.stderr.take().unwrap());
         Reloaded { server, stderr, path, _folder: folder }
     }

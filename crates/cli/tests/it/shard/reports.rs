@@ -1,13 +1,13 @@
 //! What the proxy prints about its nodes on stderr.
 
 use crate::support::{
-    Server,
+    Server, regatta,
     shard::{client, nodes::Node, on_shard_models},
     until,
 };
 use std::{
     io::{BufRead, BufReader},
-    process::{Command, Stdio},
+    process::Stdio,
 };
 
 on_shard_models!(a_node_that_is_down_is_printed_once_and_so_is_its_return: sharing);
@@ -15,12 +15,8 @@ on_shard_models!(a_node_that_is_down_is_printed_once_and_so_is_its_return: shari
 fn a_node_that_is_down_is_printed_once_and_so_is_its_return(model: &str) {
     let mut node = Node::start(&[]);
     let address = node.addr().to_string();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["shard", "--model", model, "--cores", "2", "--nodes", &address]);
-    let mut proxy = Server::start({
-        command.stderr(Stdio::piped());
-        command
-    });
+    let mut command = regatta!("shard --model {model} --cores 2 --nodes {address}");
+    let mut proxy = Server::start(command.stderr(Stdio::piped()));
     let mut stderr = BufReader::new(proxy.child.stderr.take().unwrap());
     let mut clients: Vec<_> = (0..6).map(|_| client(&proxy)).collect();
     clients.iter_mut().for_each(|client| assert_eq!(client.say("SET a 1"), "+OK\r\n"));

@@ -1,15 +1,14 @@
 //! Masters that real Sentinels manage, behind the proxy.
 
 use crate::support::{
-    Server,
+    Over, Server,
     hub::with_metrics,
+    refused, regatta, run,
     shard::{client, client::Client, on_shard_models, sentinel::Park},
     until,
 };
-use regatta_testkit::child::run_within;
 use std::{
     net::SocketAddr,
-    process::Command,
     sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     thread,
     time::{Duration, Instant},
@@ -17,17 +16,13 @@ use std::{
 
 /// The proxy in front of the masters, and the address of its metrics.
 fn managed(model: &str, sentinels: &str) -> (Server, SocketAddr) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["shard", "--model", model, "--nodes", "sentinel:one,sentinel:two"]);
-    command.args(["--sentinels", sentinels, "--metrics", "127.0.0.1:0", "--cores", "2"]);
-    with_metrics(command)
+    let nodes = "--nodes sentinel:one,sentinel:two --metrics 127.0.0.1:0 --cores 2";
+    with_metrics(regatta!("shard --model {model} {nodes} --sentinels {sentinels}"))
 }
 
 /// What `regatta shard status` prints, and its exit status.
 fn status(page: SocketAddr, more: &[&str]) -> (Option<i32>, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["shard", "status", &page.to_string()]).args(more);
-    let ended = run_within(Duration::from_secs(20), command);
+    let ended = run(regatta!("shard status {page}").args(more));
     (ended.status.code(), ended.stdout)
 }
 
@@ -83,15 +78,6 @@ fn count_up(
         thread::sleep(Duration::from_millis(2));
     }
     last_error
-}
-
-/// Stops the writers, also if the test fails.
-struct Over<'a>(&'a AtomicBool);
-
-impl Drop for Over<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Relaxed);
-    }
 }
 
 on_shard_models!(a_failover_of_sentinels_is_followed: epoll, percore);
@@ -172,13 +158,12 @@ fn what_sentinels_do_not_support_is_refused(model: &str) {
         (&["--node-tls-ca", "ca.pem"], "needs --node-tls-server-name"),
         (&["--model", "threads"], "--sentinels"),
     ] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-        command.arg("shard").args(managed);
+        let mut command = regatta!("shard");
+        command.args(managed);
         if !options.contains(&"--model") {
             command.args(["--model", model]);
         }
-        let output = command.args(options).output().unwrap();
-        let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success() && text.contains(expected), "{options:?}: {text}");
+        let text = refused(command.args(options));
+        assert!(text.contains(expected), "{options:?}: {text}");
     }
 }

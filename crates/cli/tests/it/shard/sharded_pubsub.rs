@@ -2,7 +2,7 @@
 
 use super::cluster::clustered;
 use crate::support::{
-    Server,
+    Server, refused, regatta,
     shard::{
         client,
         client::Client,
@@ -12,7 +12,6 @@ use crate::support::{
     },
     until,
 };
-use std::process::Command;
 
 fn sharded(model: &str, cluster: &Cluster) -> Server {
     let options = ["--map", "cluster", "--cores", "2", "--pubsub", "sharded"];
@@ -114,9 +113,6 @@ fn a_subscriber_whose_slot_moves_is_ended_with_the_reason(model: &str) {
 on_shard_models!(sharded_publish_subscribe_needs_a_cluster: epoll);
 
 fn sharded_publish_subscribe_needs_a_cluster(model: &str) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["shard", "--model", model, "--nodes", "127.0.0.1:1", "--pubsub", "sharded"]);
-    let output = command.output().unwrap();
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!output.status.success() && text.contains("applies only to --map cluster"), "{text}");
+    let text = refused(regatta!("shard --model {model} --nodes 127.0.0.1:1 --pubsub sharded"));
+    assert!(text.contains("applies only to --map cluster"), "{text}");
 }

@@ -1,13 +1,13 @@
 //! SLOWLOG of the proxy.
 
-use crate::support::shard::{
-    client, client::Client, differential::same::Tree, nodes::Node, on_shard_models, proxy, sharded,
+use crate::support::{
+    refused, regatta,
+    shard::{
+        client, client::Client, differential::same::Tree, nodes::Node, on_shard_models, proxy,
+        sharded,
+    },
 };
-use regatta_testkit::child::run_within;
-use std::{
-    process::Command,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// An entry of the log.
 #[derive(Debug)]
@@ -236,10 +236,7 @@ fn wrong_values_are_refused_with_what_is_expected() {
         ("--slowlog-entries", "0", "from 1 to 10000"),
         ("--slowlog-entries", "10001", "from 1 to 10000"),
     ] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-        command.args(["shard", "--nodes", "127.0.0.1:1", option, value]);
-        let ended = run_within(Duration::from_secs(20), command);
-        let error = &ended.stderr;
-        assert!(!ended.status.success() && error.contains(expected), "{error}");
+        let error = refused(regatta!("shard --nodes 127.0.0.1:1").args([option, value]));
+        assert!(error.contains(expected), "{error}");
     }
 }

@@ -2,17 +2,15 @@
 
 use crate::support::{
     hub::{hub, with_metrics},
+    regatta, run,
     shard::{client, nodes::Node},
     until,
 };
-use regatta_testkit::{child::run_within, port};
-use std::{process::Command, time::Duration};
+use regatta_testkit::port;
 
 /// The exit status, and what is printed to stdout and stderr.
 fn status(arguments: &[&str]) -> (Option<i32>, String, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["shard", "status"]).args(arguments);
-    let ended = run_within(Duration::from_secs(20), command);
+    let ended = run(regatta!("shard status").args(arguments));
     (ended.status.code(), ended.stdout, ended.stderr)
 }
 
@@ -21,9 +19,8 @@ fn status(arguments: &[&str]) -> (Option<i32>, String, String) {
 fn the_state_of_a_running_proxy_is_shown() {
     let mut nodes = [Node::start(&[]), Node::start(&[])];
     let addresses = nodes.each_ref().map(|node| node.addr().to_string());
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["shard", "--nodes", &addresses.join(","), "--metrics", "127.0.0.1:0"]);
-    let (proxy, page) = with_metrics(command);
+    let (proxy, page) =
+        with_metrics(regatta!("shard --nodes {} --metrics 127.0.0.1:0", addresses.join(",")));
     let page = page.to_string();
     let mut client = client(&proxy);
     client.say("SET a 1");
@@ -57,10 +54,9 @@ fn the_state_of_a_running_proxy_is_shown() {
 #[test]
 fn a_drain_is_shown_and_readiness_is_a_status_of_its_own() {
     // The node does not exist.
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["shard", "--nodes", "127.0.0.1:1", "--metrics", "127.0.0.1:0"]);
-    command.args(["--drain-delay", "2s", "--drain", "1h"]);
-    let (proxy, page) = with_metrics(command);
+    let (proxy, page) = with_metrics(regatta!(
+        "shard --nodes 127.0.0.1:1 --metrics 127.0.0.1:0 --drain-delay 2s --drain 1h"
+    ));
     let page = page.to_string();
     let mut clients = [client(&proxy), client(&proxy)];
     clients.iter_mut().for_each(|client| drop(client.say("SET a 1")));

@@ -2,23 +2,16 @@
 
 use crate::support::shard::{client, proxy_to};
 use regatta_proto::resp::{CommandLimits, Commands, write_command};
+use regatta_testkit::server::Server;
 use std::{
     io::{Read, Write},
-    net::{SocketAddr, TcpListener, TcpStream},
-    thread,
+    net::TcpStream,
 };
 
 /// Starts a node with one message in flight at any time: it sends the message directly before it
 /// confirms an UNSUBSCRIBE.
-fn node_with_messages_in_flight() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let addr = listener.local_addr().expect("its address");
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            thread::spawn(move || serve(stream.expect("a connection")));
-        }
-    });
-    addr
+fn node_with_messages_in_flight() -> Server {
+    Server::start(|_, stream| serve(stream))
 }
 
 fn serve(mut stream: TcpStream) {
@@ -66,7 +59,8 @@ fn serve(mut stream: TcpStream) {
 
 #[test]
 fn messages_in_flight_come_before_the_confirmation_of_an_unsubscribe() {
-    let proxy = proxy_to("epoll", std::iter::once(node_with_messages_in_flight()), &[]);
+    let node = node_with_messages_in_flight();
+    let proxy = proxy_to("epoll", std::iter::once(node.addr), &[]);
     for hello in ["HELLO 2", "HELLO 3"] {
         let mut client = client(&proxy);
         client.say(hello);

@@ -1,7 +1,7 @@
 //! The proxy over TLS: with its clients, and with real nodes.
 
 use crate::support::{
-    DEADLINE, Server,
+    DEADLINE, Server, refused, regatta,
     shard::{
         client,
         nodes::Node,
@@ -24,10 +24,8 @@ use std::{
 /// Starts a proxy with these options. What it prints on stderr is in the file `printed`.
 fn proxy_printing(model: &str, nodes: &[Node], options: &[String], printed: &Path) -> Server {
     let addresses: Vec<String> = nodes.iter().map(|node| node.addr().to_string()).collect();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["shard", "--model", model, "--nodes", &addresses.join(",")]).args(options);
-    command.stderr(fs::File::create(printed).unwrap());
-    Server::start(command)
+    let mut command = regatta!("shard --model {model} --nodes {}", addresses.join(","));
+    Server::start(command.args(options).stderr(fs::File::create(printed).unwrap()))
 }
 
 /// The options for TLS on both sides, where the nodes require a certificate of the proxy.
@@ -361,11 +359,9 @@ fn idle_clients_need_little_memory(model: &str) {
     const CLIENTS: usize = 300;
     let ca = Ca::new("A");
     let node = Node::start(&[]);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["shard", "--model", model, "--cores", "1", "--nodes", &node.addr().to_string()]);
-    command.args(ca.sign("proxy").options(""));
     // Long buffers that it frees leave the process at once.
-    command.env("MALLOC_MMAP_THRESHOLD_", "65536");
+    let mut command = regatta!("shard --model {model} --cores 1 --nodes {}", node.addr());
+    command.args(ca.sign("proxy").options("")).env("MALLOC_MMAP_THRESHOLD_", "65536");
     let proxy = Server::start(command);
     let config = ca.client(None);
     let value = vec![b'x'; 200_000];
@@ -390,12 +386,10 @@ fn attackers_take_bounded_memory(model: &str) {
     const STRANGERS: u64 = 200;
     let ca = Ca::new("A");
     let node = Node::start(&[]);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["shard", "--model", model, "--cores", "1", "--nodes", &node.addr().to_string()]);
-    command.args(ca.sign("proxy").options(""));
-    command.args(["--request-timeout", "2s", "--client-buffer", "2", "--all-buffers", "16"]);
     // Long buffers that it frees leave the process at once.
-    command.env("MALLOC_MMAP_THRESHOLD_", "32768");
+    let limits = "--request-timeout 2s --client-buffer 2 --all-buffers 16";
+    let mut command = regatta!("shard --model {model} --cores 1 --nodes {} {limits}", node.addr());
+    command.args(ca.sign("proxy").options("")).env("MALLOC_MMAP_THRESHOLD_", "32768");
     let proxy = Server::start(command);
     let config = ca.client(None);
     let mut good = TlsClient::connect(&proxy, &config);
@@ -462,12 +456,7 @@ fn what_cannot_be_used_is_refused_at_the_start() {
             "use percore, uring, epoll, poll or select",
         ),
     ] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-        let output =
-            command.args(["shard", "--nodes", "127.0.0.1:1", "--check"]).args(&options).output();
-        let output = output.unwrap();
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{options:?}: {error}");
+        let error = refused(regatta!("shard --nodes 127.0.0.1:1 --check").args(&options));
         assert!(error.contains(expected), "{options:?}: {error}");
     }
 }

@@ -1,6 +1,6 @@
 //! The Unix socket of the proxy. None of this needs a node.
 
-use crate::support::{Server, on_models, until};
+use crate::support::{Server, on_models, regatta, until};
 use regatta_testkit::child::run_within;
 use std::{
     fs,
@@ -13,8 +13,7 @@ use std::{
 use tempfile::TempDir;
 
 fn command(model: &str, path: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["shard", "--model", model, "--cores", "1", "--nodes", "127.0.0.1:1", "--unix"]);
+    let mut command = regatta!("shard --model {model} --cores 1 --nodes 127.0.0.1:1 --unix");
     command.arg(path);
     command
 }

@@ -1,12 +1,11 @@
 //! `--auth nodes`: clients are users of the nodes, and every request is carried out as the user of its client.
 
 use crate::support::{
-    Server,
+    Server, refused, regatta,
     shard::{client, client::Client, nodes::Node, on_shard_models, proxy},
     until,
 };
-use regatta_testkit::child::run_within;
-use std::{fs::File, process::Command, thread, time::Duration};
+use std::{fs::File, thread};
 use tempfile::TempDir;
 
 /// Options of a node with the users ann and bob, whose keys and channels begin with their names. Without a password, a
@@ -492,10 +491,8 @@ fn a_password_is_shown_nowhere() {
     let folder = TempDir::new().unwrap();
     let printed = folder.path().join("stderr");
     let node = Node::start(&["--user", "ann", "on", ">hunter2", "~*", "&*", "+@all"]);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["shard", "--auth", "nodes", "--slowlog", "0s", "--nodes"]);
-    command.arg(node.addr().to_string()).stderr(File::create(&printed).unwrap());
-    let mut proxy = Server::start(command);
+    let mut command = regatta!("shard --auth nodes --slowlog 0s --nodes {}", node.addr());
+    let mut proxy = Server::start(command.stderr(File::create(&printed).unwrap()));
     let mut ann = user(&proxy, "ann", "hunter2");
     assert!(ann.say("HELLO 3 AUTH ann hunter2").starts_with('%'));
     assert!(ann.say("AUTH ann hunter22").starts_with("-WRONGPASS"));
@@ -516,11 +513,7 @@ fn a_password_is_shown_nowhere() {
 #[test]
 fn options_that_contradict_it_are_refused() {
     let run = |more: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-        command.args(["shard", "--nodes", "127.0.0.1:1", "--auth", "nodes", "--check"]).args(more);
-        let ended = run_within(Duration::from_secs(20), command);
-        assert!(!ended.status.success(), "{more:?}");
-        ended.stderr
+        refused(regatta!("shard --nodes 127.0.0.1:1 --auth nodes --check").args(more))
     };
     for option in ["--password-file", "--node-password-file"] {
         let error = run(&[option, "/nowhere"]);

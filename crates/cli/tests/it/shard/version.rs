@@ -6,22 +6,16 @@ use crate::support::{
 };
 use regatta_keyspace::command::VERSION;
 use regatta_proto::resp::{CommandLimits, Commands, write_bulk};
+use regatta_testkit::server::Server;
 use std::{
     io::{Read, Write},
-    net::{SocketAddr, TcpListener, TcpStream},
-    thread,
+    iter,
+    net::TcpStream,
 };
 
 /// Starts a node of this version, which answers everything except INFO with OK.
-fn node_of(version: &'static str) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let addr = listener.local_addr().expect("its address");
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            thread::spawn(move || serve(stream.expect("a connection"), version));
-        }
-    });
-    addr
+fn node_of(version: &'static str) -> Server {
+    Server::start(move |_, stream| serve(stream, version))
 }
 
 fn serve(mut stream: TcpStream, version: &str) {
@@ -51,7 +45,7 @@ on_models!(clients_see_the_lowest_version_of_the_nodes: select, poll, epoll, per
 
 fn clients_see_the_lowest_version_of_the_nodes(model: &str) {
     let nodes = [node_of("7.4.2"), node_of("6.2.14")];
-    let proxy = proxy_to(model, nodes.into_iter(), &["--cores", "2"]);
+    let proxy = proxy_to(model, nodes.iter().map(|node| node.addr), &["--cores", "2"]);
     let mut client = client(&proxy);
     let mut sees = |version: &str| {
         let info = client.say("INFO server");
@@ -72,7 +66,8 @@ fn clients_see_the_lowest_version_of_the_nodes(model: &str) {
 on_models!(sections_of_info_can_be_requested: select, poll, epoll, percore, uring, threads);
 
 fn sections_of_info_can_be_requested(model: &str) {
-    let proxy = proxy_to(model, [node_of("7.4.2")].into_iter(), &[]);
+    let node = node_of("7.4.2");
+    let proxy = proxy_to(model, iter::once(node.addr), &[]);
     let mut client = client(&proxy);
     let text = "# Replication\r\nrole:master\r\nconnected_slaves:0\r\n";
     let expected = format!("${}\r\n{text}\r\n", text.len());

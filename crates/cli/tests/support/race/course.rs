@@ -2,9 +2,12 @@
 //! leftover processes and control groups afterwards.
 
 pub use crate::support::example::example;
-use crate::support::race::started::{Ended, Started};
+use crate::support::{
+    race::started::{Ended, Started},
+    regatta,
+};
 use regatta_host::is_taken;
-use regatta_testkit::{deadline::until_within, machine};
+use regatta_testkit::{child::Killed, deadline::until_within, machine};
 use std::{
     collections::BTreeSet,
     fs::{self, File, Permissions},
@@ -139,7 +142,7 @@ impl Course {
         let (stdout, stderr) = (file("stdout"), file("stderr"));
         // Files, not pipes, so that the race does not block if nothing reads its output.
         command.stdout(File::create(&stdout).unwrap()).stderr(File::create(&stderr).unwrap());
-        Started { child: command.spawn().unwrap(), stdout, stderr }
+        Started { child: Killed(command.spawn().unwrap()), stdout, stderr }
     }
 
     /// Returns the command of a race, whose output is not redirected. Unless `args` resume a race, its load
@@ -160,7 +163,7 @@ impl Course {
     /// Returns the command `regatta ARGS` in this folder. Its output is not redirected.
     pub fn regatta(&self, args: &[&str]) -> Command {
         let (name, value) = self.mark.split_once('=').unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+        let mut command = regatta!("");
         command
             .args(args)
             .current_dir(self.folder.path())

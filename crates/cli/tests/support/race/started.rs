@@ -2,15 +2,16 @@
 
 use crate::support::race::course::until;
 use regatta_record::{Kind, Summary, Verdict};
+use regatta_testkit::child::Killed;
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::{Child, Command, ExitStatus},
+    process::{Command, ExitStatus},
 };
 
 /// A running race, killed when dropped.
 pub struct Started {
-    pub child: Child,
+    pub child: Killed,
     /// Files that its output goes to.
     pub stdout: PathBuf,
     pub stderr: PathBuf,
@@ -31,14 +32,6 @@ impl Started {
         let read = |path: &Path| fs::read_to_string(path).unwrap();
         let (stdout, stderr) = (read(&self.stdout), read(&self.stderr));
         Ended { status: status.unwrap(), stdout, stderr }
-    }
-}
-
-impl Drop for Started {
-    fn drop(&mut self) {
-        // It may have exited already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

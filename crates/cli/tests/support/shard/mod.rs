@@ -7,10 +7,10 @@ pub mod nodes;
 pub mod sentinel;
 pub mod tls;
 
-use crate::support::Server;
+use crate::support::{Server, regatta};
 use client::Client;
 use nodes::Node;
-use std::{net::SocketAddr, process::Command, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
 /// How long a failover may take. Sentinels that get no CPU for two seconds do nothing for the next thirty; nodes of a
 /// cluster try again after six.
@@ -53,9 +53,7 @@ pub fn proxy(model: &str, nodes: &[Node], more: &[&str]) -> Server {
 /// Starts the proxy in front of nodes at these addresses.
 pub fn proxy_to(model: &str, nodes: impl Iterator<Item = SocketAddr>, more: &[&str]) -> Server {
     let addresses: Vec<String> = nodes.map(|node| node.to_string()).collect();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    command.args(["shard", "--model", model, "--nodes", &addresses.join(",")]).args(more);
-    Server::start(command)
+    Server::start(regatta!("shard --model {model} --nodes {}", addresses.join(",")).args(more))
 }
 
 pub fn client(proxy: &Server) -> Client {

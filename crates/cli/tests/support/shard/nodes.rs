@@ -1,26 +1,21 @@
 //! Real redis-servers.
 
 use super::client::Client;
-use regatta_testkit::port;
+use regatta_testkit::{child::Killed, deadline::until, port};
 use std::{
     net::{Ipv4Addr, SocketAddr, TcpStream},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    thread,
-    time::{Duration, Instant},
+    process::{Command, Stdio},
 };
 use tempfile::TempDir;
 
 /// The program of a node, unless another one is given.
 pub const REDIS: &str = "redis-server";
 
-/// Maximum time until a server listens.
-const DEADLINE: Duration = Duration::from_secs(20);
-
 /// A redis-server, killed and reaped when dropped.
 pub struct Node {
     program: PathBuf,
-    child: Option<Child>,
+    child: Option<Killed>,
     folder: TempDir,
     ip: Ipv4Addr,
     port: u16,
@@ -62,7 +57,7 @@ impl Node {
     fn start_at(program: &Path, (ip, port): (Ipv4Addr, u16), more: Vec<String>) -> Node {
         let folder = tempfile::tempdir().expect("a folder");
         let mut node = Node { program: program.to_owned(), child: None, folder, ip, port, more };
-        assert!(node.launch().expect("redis-server starts"), "its port is taken");
+        assert!(node.launch(), "its port is taken");
         node
     }
 
@@ -74,28 +69,23 @@ impl Node {
 
     /// Starts the process. Returns whether it listens; `false` if it exits first, e.g. because the port
     /// is taken.
-    fn launch(&mut self) -> std::io::Result<bool> {
-        let child = Command::new(&self.program)
+    fn launch(&mut self) -> bool {
+        let mut command = Command::new(&self.program);
+        command
             .args(["--port", &self.port.to_string(), "--bind", &self.ip.to_string(), "--save", ""])
             .args(["--logfile", "redis.log"])
             .args(&self.more)
             .current_dir(self.folder.path())
-            .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()?;
-        let child = self.child.insert(child);
-        let deadline = Instant::now() + DEADLINE;
-        loop {
-            if child.try_wait()?.is_some() {
-                return Ok(false);
-            }
-            if TcpStream::connect((self.ip, self.port)).is_ok() {
-                return Ok(true);
-            }
-            assert!(Instant::now() < deadline, "redis-server does not listen");
-            thread::sleep(Duration::from_millis(2));
-        }
+            .stderr(Stdio::null());
+        let child = self.child.insert(Killed::start(&mut command));
+        let mut listens = false;
+        until("redis-server listens", || {
+            let has_ended = child.try_wait().unwrap().is_some();
+            listens = !has_ended && TcpStream::connect((self.ip, self.port)).is_ok();
+            listens || has_ended
+        });
+        listens
     }
 
     /// The address on which it listens.
@@ -122,10 +112,7 @@ impl Node {
 
     /// Kills the server, like a crash.
     pub fn kill(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            child.kill().expect("a child process can be killed");
-            child.wait().expect("a killed process exits");
-        }
+        self.child = None;
     }
 
     /// Restarts the server on the same port with other options, without its data.
@@ -137,12 +124,6 @@ impl Node {
 
     /// Restarts the server on the same port.
     pub fn revive(&mut self) {
-        assert!(self.launch().expect("redis-server starts"), "its port was taken meanwhile");
-    }
-}
-
-impl Drop for Node {
-    fn drop(&mut self) {
-        self.kill();
+        assert!(self.launch(), "its port was taken meanwhile");
     }
 }

@@ -6,11 +6,11 @@ use super::{
     nodes::{Node, REDIS},
 };
 use crate::support::{until, until_within};
-use regatta_testkit::port;
+use regatta_testkit::{child::Killed, port};
 use std::{
     fs,
     net::{Ipv4Addr, SocketAddr},
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
 };
 use tempfile::TempDir;
 
@@ -22,7 +22,7 @@ const CALM: [u32; 2] = [600_000, 60_000];
 
 /// A Sentinel, killed and reaped when dropped.
 pub struct Sentinel {
-    child: Child,
+    child: Killed,
     _folder: TempDir,
     port: u16,
 }
@@ -62,14 +62,9 @@ impl Sentinel {
             ));
         }
         fs::write(folder.path().join("sentinel.conf"), text).expect("a file");
-        let child = Command::new(REDIS)
-            .args(["sentinel.conf", "--sentinel"])
-            .current_dir(folder.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("redis-server starts");
+        let mut command = Command::new(REDIS);
+        command.args(["sentinel.conf", "--sentinel"]).current_dir(folder.path());
+        let child = Killed::start(command.stdout(Stdio::null()).stderr(Stdio::null()));
         let sentinel = Sentinel { child, _folder: folder, port };
         until("the Sentinel listens", || Client::try_connect(sentinel.addr()).is_ok());
         sentinel
@@ -91,12 +86,6 @@ impl Sentinel {
     pub fn kill(&mut self) {
         self.child.kill().expect("a child process can be killed");
         self.child.wait().expect("a killed process exits");
-    }
-}
-
-impl Drop for Sentinel {
-    fn drop(&mut self) {
-        self.kill();
     }
 }
 

@@ -7,15 +7,18 @@ use regatta_load::{
     wire::{self, Inbox},
 };
 use regatta_record::Part;
-use regatta_testkit::{child::example, deadline::until_within};
+use regatta_testkit::{
+    child::{Killed, example},
+    deadline::until_within,
+};
 use std::{
     io::Write,
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    process::{ChildStdin, ChildStdout, Command, Stdio},
     time::{Duration, Instant},
 };
 
 struct Leader {
-    agent: Child,
+    agent: Killed,
     stdin: Option<ChildStdin>,
     inbox: Inbox<ChildStdout>,
     mark: String,
@@ -28,7 +31,8 @@ impl Leader {
         let mark = mark();
         let mut command = Command::new(example("fleet_test_helper"));
         command.args(["agent", "load-process", &mark]);
-        let mut agent = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let agent = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut agent = Killed(agent.unwrap());
         let (stdin, stdout) = (agent.stdin.take(), agent.stdout.take().unwrap());
         let mut leader = Leader { agent, stdin, inbox: Inbox::new(stdout), mark, seq: 0 };
         let FromAgent { body: Answer::Hello(hello), .. } = leader.next() else {
@@ -65,13 +69,6 @@ impl Leader {
         until_within(limit, "nothing remains", || {
             self.agent.try_wait().unwrap().is_some() && marked(&self.mark).is_empty()
         });
-    }
-}
-
-impl Drop for Leader {
-    fn drop(&mut self) {
-        let _ = self.agent.kill();
-        let _ = self.agent.wait();
     }
 }
 

@@ -1,6 +1,9 @@
 //! A race of honest contenders and liars.
 
-use crate::{support::example::example, truth::stage::Turn};
+use crate::{
+    support::{example::example, regatta},
+    truth::stage::Turn,
+};
 use regatta_race::Store;
 use regatta_record::{Cell, Kind, Relation, Round, Summary, WarmUpClass};
 use regatta_testkit::child::run_within;
@@ -8,7 +11,6 @@ use std::{
     fmt::Write as _,
     fs,
     path::{Path, PathBuf},
-    process::Command,
     time::Duration,
 };
 use tempfile::TempDir;
@@ -77,13 +79,9 @@ impl Race<'_> {
             fs::remove_dir_all(&out).unwrap();
         }
         fs::write(folder.join("race.toml"), self.file()).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-        command.current_dir(folder);
-        command.args(["race", "race.toml", "--out", "out", "--json", "-"]);
-        command.args(["--schedule", schedule]);
-        command.args(["--server-cpus", &turn.server_cpu.to_string()]);
-        command.args(["--load-cpus", &turn.load_cpu.to_string()]);
-        let ended = run_within(Duration::from_secs(400), command);
+        let cpus = turn.cpus();
+        let mut race = regatta!("race race.toml --out out --json - --schedule {schedule} {cpus}");
+        let ended = run_within(Duration::from_secs(400), race.current_dir(folder));
         assert!(matches!(ended.code(), 0 | 1), "{}", ended.stderr);
         let summary: Summary = serde_json::from_str(&ended.stdout)
             .unwrap_or_else(|error| panic!("{error}: {}{}", ended.stdout, ended.stderr));

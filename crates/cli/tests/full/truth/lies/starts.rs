@@ -7,31 +7,16 @@ use super::{
 };
 use crate::{support::until, truth::stage::turn};
 use regatta_record::{Figure, Kind, twin_name};
-use std::{
-    path::Path,
-    process::{Child, Command},
-};
+use regatta_testkit::child::Killed;
+use std::{path::Path, process::Command};
 
 const HONEST: &str = "honest";
 
-/// A daemon outside the race, killed and reaped when dropped.
-struct Daemon(Child);
-
-impl Daemon {
-    fn start(program: &Path, socket: &Path) -> Daemon {
-        let daemon = Command::new(program).arg("daemon").arg(socket).spawn().unwrap();
-        // Wrapped before the wait, so that a panic kills it.
-        let daemon = Daemon(daemon);
-        until("the daemon listens", || socket.exists());
-        daemon
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// Starts a daemon outside the race.
+fn daemon(program: &Path, socket: &Path) -> Killed {
+    let daemon = Killed::start(Command::new(program).arg("daemon").arg(socket));
+    until("the daemon listens", || socket.exists());
+    daemon
 }
 
 #[test]
@@ -43,7 +28,7 @@ fn lies_at_the_start_are_named() {
         let socket = folder.path().join("daemon");
         let words = [socket.to_str().expect("a path in UTF-8"), "all"];
         let handed_over = Contender::example("handed-over", "handed_over", &words);
-        let _daemon = Daemon::start(handed_over.program(), &socket);
+        let _daemon = daemon(handed_over.program(), &socket);
         let starts = folder.path().join("starts");
         let contenders = [
             Contender::liar(HONEST, "honest"),

@@ -5,7 +5,7 @@ mod broker;
 use crate::support::{
     Server,
     hub::{Patient, Socket, closed, hear, made, member_of, models, send},
-    on_models,
+    on_models, refused, regatta,
 };
 use regatta_testkit::skip;
 use rustls::{ClientConnection, StreamOwned};
@@ -114,9 +114,8 @@ on_engines!(at_a_stop_clients_are_closed_with_3001);
 
 fn at_a_stop_clients_are_closed_with_3001(model: &str) {
     for drain in ["0s", "300ms"] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-        command.args(["hub", "--model", model, "--centrifuge", "--drain", drain]);
-        let mut server = Server::start(command);
+        let mut server =
+            Server::start(regatta!("hub --model {model} --centrifuge --drain {drain}"));
         let mut client = connected(&server);
         subscribes(&mut client, 2, "red");
         server.signal("-TERM");
@@ -155,12 +154,8 @@ fn over_tls_a_client_is_in_several_rooms() {
 fn models_with_one_room_per_connection_refuse_the_option() {
     let is_engine = |model: &&str| ["select", "poll", "epoll", "percore", "uring"].contains(model);
     for model in models().into_iter().filter(|model| !is_engine(model)) {
-        let ran = Command::new(env!("CARGO_BIN_EXE_regatta"))
-            .args(["hub", "--check", "--centrifuge", "--model", model])
-            .output()
-            .unwrap();
-        let errors = String::from_utf8_lossy(&ran.stderr);
-        assert!(!ran.status.success() && errors.contains("--centrifuge"), "{model}: {errors}");
+        let errors = refused(regatta!("hub --check --centrifuge --model {model}"));
+        assert!(errors.contains("--centrifuge"), "{model}: {errors}");
         assert!(errors.contains("percore or uring"), "{model}: {errors}");
     }
 }

@@ -1,11 +1,10 @@
 //! Gates and precision from the command line. The judged rounds are simulated with known costs, so exit
 //! statuses and messages do not depend on how busy this machine is.
 
-use crate::support::race::course::Course;
+use crate::support::{race::course::Course, regatta, run};
 use regatta_race::Store;
 use regatta_record::{Asked, Gate, Judgement, Kind, Outcome};
 use simulated::{LOAD, Machine, Truth, asked, rounds, truth};
-use std::process::Command;
 
 #[path = "../../../../../tool/judge/tests/simulated/mod.rs"]
 #[allow(dead_code)]
@@ -53,10 +52,8 @@ fn result_of(
 
 /// Runs `regatta diff ARGS`. Returns exit status, stdout and stderr.
 fn diff(course: &Course, args: &[&str]) -> (i32, String, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    let ended = command.arg("diff").args(args).current_dir(course.path("")).output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    (ended.status.code().unwrap(), text(ended.stdout), text(ended.stderr))
+    let ended = run(regatta!("diff").args(args).current_dir(course.path("")));
+    (ended.code(), ended.stdout, ended.stderr)
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! Contenders with several roles: a server and its backends.
 
-use crate::support::race::course::{Course, until};
+use crate::support::{
+    race::course::{Course, until},
+    regatta, run,
+};
 use regatta_record::{Kind, Round};
 use std::{fs, process::Command};
 
@@ -65,12 +68,7 @@ fn a_race_of_nginx_with_two_backends_shows_the_cost_of_each_role() {
         assert_eq!(used.clone().map(|used| used.cpu_ns).sum::<u64>(), whole.cpu_ns);
         assert_eq!(used.map(|used| used.processes).sum::<u32>(), whole.processes);
     }
-    let shown = Command::new(env!("CARGO_BIN_EXE_regatta"))
-        .arg("report")
-        .arg(course.out())
-        .output()
-        .unwrap();
-    let shown = String::from_utf8(shown.stdout).unwrap();
+    let shown = run(regatta!("report").arg(course.out())).stdout;
     let table: Vec<&str> =
         shown.lines().skip_while(|line| *line != "cost by role · hello · 8 conn, 200/s").collect();
     assert!(table.len() > 5 && table[1].starts_with("contender"), "{shown}");

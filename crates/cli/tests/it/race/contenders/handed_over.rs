@@ -4,38 +4,27 @@
 use crate::support::race::course::{Course, example, until};
 use regatta_host::allowed_cpus;
 use regatta_record::{Figure, Kind};
-use regatta_testkit::skip;
-use std::process::{Child, Command};
+use regatta_testkit::{child::Killed, skip};
+use std::process::Command;
 
-/// A daemon outside every race; killed and reaped when dropped.
-struct Daemon(Child);
-
-impl Daemon {
-    fn start(course: &Course) -> Daemon {
-        let path = course.path("daemon");
-        let child = Command::new(example("handed_over")).arg("daemon").arg(&path).spawn().unwrap();
-        until("the daemon listens", || path.exists());
-        Daemon(child)
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// Starts a daemon outside every race.
+fn daemon(course: &Course) -> Killed {
+    let path = course.path("daemon");
+    let daemon = Killed::start(Command::new(example("handed_over")).arg("daemon").arg(&path));
+    until("the daemon listens", || path.exists());
+    daemon
 }
 
 /// Races a contender that hands its work over in this way. Checks that the verdict names the daemon.
 fn assert_found(how: &str) {
     let course = Course::new();
-    let daemon = Daemon::start(&course);
+    let daemon = daemon(&course);
     let (program, socket) = (example("handed_over"), course.path("daemon"));
     let contender = format!("bad={} {{port}} {} {how}", program.display(), socket.display());
     let ended = course.race_short(&contender).with_status(1);
     course.assert_nothing_left();
     let by =
-        format!("is served by process {} (handed_over), which is not one of bad's", daemon.0.id());
+        format!("is served by process {} (handed_over), which is not one of bad's", daemon.id());
     ended.assert_verdict("bad", Kind::ServerNotObserved, &["127.0.0.1:", &by]);
     let summary = ended.summary();
     let bad = summary.cells.iter().find(|cell| cell.contender == "bad").unwrap();

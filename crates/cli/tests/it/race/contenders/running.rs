@@ -1,16 +1,14 @@
 //! Servers that already run: the race attaches to them by their URLs.
 
-use crate::support::race::course::Course;
+use crate::support::{
+    race::course::{Course, until},
+    regatta,
+};
 use regatta_host::is_taken;
 use regatta_race::Store;
 use regatta_record::{Kind, Round, Summary};
-use regatta_testkit::{client::refusing, port};
-use std::{
-    fs,
-    process::{Child, Command},
-    thread,
-    time::{Duration, Instant},
-};
+use regatta_testkit::{child::Killed, client::refusing, port};
+use std::fs;
 
 /// A short race with a twin.
 const SHORT: [&str; 14] = [
@@ -20,7 +18,7 @@ const SHORT: [&str; 14] = [
 
 /// A running server of `hello`; dropping it ends it.
 struct Server {
-    child: Child,
+    child: Killed,
     port: u16,
 }
 
@@ -30,11 +28,9 @@ impl Server {
     }
 
     fn on(port: u16) -> Server {
-        let child = Command::new(env!("CARGO_BIN_EXE_regatta"))
-            .args(["serve", "hello", "--model", "poll", "--listen", &format!("127.0.0.1:{port}")])
-            .spawn()
-            .unwrap();
-        wait("the server listens", || is_taken(port).unwrap());
+        let mut command = regatta!("serve hello --model poll --listen 127.0.0.1:{port}");
+        let child = Killed::start(&mut command);
+        until("the server listens", || is_taken(port).unwrap());
         Server { child, port }
     }
 
@@ -44,21 +40,6 @@ impl Server {
 
     fn is_alive(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
-    let until = Instant::now() + Duration::from_secs(30);
-    while !is_so() {
-        assert!(Instant::now() < until, "waiting until {what}");
-        thread::sleep(Duration::from_millis(5));
     }
 }
 
@@ -160,7 +141,9 @@ fn a_server_that_is_restarted_during_its_race_fails_the_round() {
     ];
     let race = course.start(&[&[new, url.as_str()][..], &args].concat());
     let rounds = course.out().join("rounds.jsonl");
-    wait("a round has ended", || fs::read_to_string(&rounds).is_ok_and(|text| text.contains('\n')));
+    until("a round has ended", || {
+        fs::read_to_string(&rounds).is_ok_and(|text| text.contains('\n'))
+    });
     drop(server);
     let again = Server::on(port);
     let ended = race.ended().with_status(1);

@@ -1,7 +1,10 @@
 //! A race in a session of its own, as a release build runs it if it may have the highest priority: it leads the
 //! session, and is killed with the process that started it.
 
-use crate::support::race::course::{Course, until};
+use crate::support::{
+    race::course::{Course, until},
+    regatta, run,
+};
 use rustix::process::{Pid, getsid};
 use std::{fs, process::Command};
 
@@ -34,11 +37,8 @@ fn a_race_in_its_own_session_is_killed_with_the_process_that_waits_for_it() {
 #[test]
 fn a_command_whose_parent_is_gone_is_not_run() {
     // The test is its parent, not process 1.
-    let mut regatta = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    let ended = regatta.args(["own-session", "1", "models"]).output().unwrap();
-    assert_eq!((ended.status.code(), &ended.stdout[..]), (Some(130), &b""[..]));
-    let own = std::process::id().to_string();
-    let mut regatta = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    let ended = regatta.args(["own-session", &own, "models"]).output().unwrap();
+    let ended = run(regatta!("own-session 1 models"));
+    assert_eq!((ended.code(), &*ended.stdout), (130, ""));
+    let ended = run(regatta!("own-session {} models", std::process::id()));
     assert!(ended.status.success() && !ended.stdout.is_empty(), "{ended:?}");
 }
