@@ -4,8 +4,9 @@
 use crate::support::{
     DEADLINE, Server,
     hub::{Patient, Socket, closed, hear, send},
-    on_models, refused, regatta,
+    on_models, regatta,
 };
+use regatta_testkit::child::Ended;
 use serde_json::json;
 use std::{
     net::{TcpListener, TcpStream},
@@ -78,8 +79,9 @@ fn the_service_manager_is_notified_when_the_service_listens() {
 
 #[test]
 fn a_socket_that_cannot_be_used_is_refused() {
-    let refused = |command: Command, expected: &str| {
-        let error = refused(command);
+    // Its stdin is the socket.
+    let refused = |mut command: Command, expected: &str| {
+        let error = Ended::from(command.output().unwrap()).with_status(2).stderr;
         assert!(error.contains(expected), "{error}");
     };
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
