@@ -40,7 +40,7 @@ enum Kind {
     Message,
     /// A message of a backend, or of a member whose engine does not count for how many it is queued.
     OfBackend,
-    /// The same, from the broker: for members whose places are below this one.
+    /// A message that the broker delivered: for members whose places are below this one.
     OfBroker { below: usize },
     /// A presence note. Another process frames it again, with its own number of members.
     Note(Note),
@@ -229,7 +229,7 @@ impl Broadcast {
         Broadcast::framed(payload, compresses, Kind::OfBroker { below }, memory)
     }
 
-    /// Whether it is of before the member with this place was counted.
+    /// Whether it is older than the member with this place, which does not get it.
     pub(super) fn is_before(&self, place: usize) -> bool {
         matches!(self.0.kind, Kind::OfBroker { below } if place >= below)
     }

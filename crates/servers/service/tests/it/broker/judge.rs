@@ -71,10 +71,10 @@ pub trait Judging: Default {
     /// It has not read for a while, so outcomes may come late.
     fn wakes(&mut self, now: Instant);
 
-    /// Something has come from the broker on this connection of its hub.
+    /// Its hub has received something from the broker over this connection.
     fn hub_hears(&mut self, cable: usize, now: Instant);
 
-    /// It is a client whose subscription has not begun until now, or has.
+    /// It is a client. `is_open`: its subscription has begun.
     ///
     /// # Errors
     /// It has begun too late.
@@ -101,8 +101,8 @@ pub trait Judging: Default {
 /// Something that is waited for.
 struct Waiting {
     since: Instant,
-    /// The connection of the hub to the broker, and when something last came on it. If it is lost, all that wait are
-    /// answered, so what comes on another one is no reason to wait for longer.
+    /// The connection of the hub to the broker, and when the hub last received something over it. When it is lost, all
+    /// that wait are answered, so nobody may wait longer because of another connection.
     heard: Option<(usize, Instant)>,
 }
 
@@ -146,7 +146,7 @@ pub struct Judge {
     /// The subscription of a client that has not begun. The replies to messages wait for that, too, because they follow
     /// their copies.
     opening: Option<Waiting>,
-    /// When its subscription had not begun yet.
+    /// The last time at which its subscription had not begun.
     opens_at: Option<Instant>,
     /// See [`Judging::seen`].
     seen: [usize; 5],

@@ -40,7 +40,7 @@ impl Replies {
         }
     }
 
-    /// A message has come.
+    /// The client gets a message.
     pub fn copy(&mut self, payload: &str) {
         if self.awaited.remove(payload) {
             self.tally.adds(true);
