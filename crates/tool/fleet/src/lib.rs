@@ -26,7 +26,7 @@ mod ssh;
 pub use agent::agent;
 pub use error::Error;
 pub use leader::{AgentRun, AgentSoFar, Fleet, FleetRun, Machine, RemoteSite, Settings, Void};
-pub use machine::{Build, PROGRAM};
+pub use machine::{Build, PROGRAM, sha256};
 pub use message::{Answer, FromAgent, Hello, LEASE, Request, ToAgent};
 pub use site::{NewSite, Site};
 pub use ssh::{Host, Ssh};

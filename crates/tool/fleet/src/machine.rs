@@ -46,11 +46,15 @@ impl Build {
     }
 }
 
-fn sha256(file: &Path) -> io::Result<String> {
-    let mut program = File::open(file)?;
-    let (mut context, mut buffer) = (Context::new(&SHA256), vec![0; 1 << 18]);
+/// SHA-256 of a file, in hexadecimal digits.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn sha256(file: &Path) -> io::Result<String> {
+    let mut content = File::open(file)?;
+    let (mut context, mut buffer) = (Context::new(&SHA256), vec![0; 1 << 20]);
     loop {
-        match program.read(&mut buffer)? {
+        match content.read(&mut buffer)? {
             0 => break,
             n => context.update(&buffer[..n]),
         }
@@ -66,6 +70,15 @@ pub(crate) fn cores() -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_has_its_well_known_digest() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("abc");
+        std::fs::write(&path, "abc").unwrap();
+        let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(sha256(&path).unwrap(), abc);
+    }
 
     #[test]
     fn the_hash_of_the_program_is_that_of_its_file() {
