@@ -1,6 +1,8 @@
 //! What violates a rule at either end, and what must follow from it.
 
-use crate::run::{Seen, data, frame, frames, go_away, headers, reset, settings, window_update};
+use crate::run::{
+    Outcome, Seen, data, frame, frames, go_away, headers, reset, settings, window_update,
+};
 use regatta_http2::{
     ErrorCode, Rule, Scope,
     client::{Config, MAX_BLOCK, MAX_CONTINUATIONS, MAX_IDLE_FRAMES},
@@ -29,8 +31,8 @@ pub struct End {
     pub literal: u8,
     /// The streams that peers violate.
     pub wrong: &'static [u32],
-    /// What the end reports and sends, when its input arrives in these pieces.
-    pub served: fn(Config, &[&[u8]]) -> (Vec<Seen>, Vec<u8>),
+    /// The outcome when its input arrives in these pieces.
+    pub served: fn(Config, &[&[u8]]) -> Outcome,
 }
 
 impl End {

@@ -8,7 +8,7 @@ mod flow;
 mod going_away;
 mod malformed;
 mod oracle;
-mod pieces;
+mod parts;
 mod responses;
 mod run;
 mod server;

@@ -3,7 +3,7 @@
 
 use crate::{
     cases::{Case, End},
-    run::{Run, Seen, block, data, frame, go_away, headers, reset, settings},
+    run::{Outcome, Run, Seen, block, data, frame, go_away, headers, reset, settings},
 };
 use regatta_http2::{
     ErrorCode, Rule,
@@ -101,7 +101,7 @@ fn cases() -> Vec<Case> {
     all.into_iter().flatten().collect()
 }
 
-fn served(config: Config, pieces: &[&[u8]]) -> (Vec<Seen>, Vec<u8>) {
+fn served(config: Config, pieces: &[&[u8]]) -> Outcome {
     let mut run = Run::new(config);
     run.feed(&settings(&[]));
     for (is_head, content) in [(false, 0), (true, 0), (false, 10), (false, 0), (false, 0)] {

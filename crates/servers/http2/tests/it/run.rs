@@ -25,6 +25,9 @@ pub enum Seen {
     Failed(Rule),
 }
 
+/// What an end reports and sends.
+pub type Outcome = (Vec<Seen>, Vec<u8>);
+
 impl Seen {
     /// Appends it to the events before.
     pub fn join(self, all: &mut Vec<Seen>) {

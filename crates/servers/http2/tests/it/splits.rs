@@ -1,11 +1,12 @@
 //! However input is split, events and answers are the same: for valid and for random frames.
 
 use crate::{
-    pieces::{self, Part, at_every_pair_of_splits, feed, frames, lengths, same, stream},
-    run::{Run, Seen, go_away, reset, settings, window_update},
+    parts::{self, Part, at_every_pair_of_splits, frames, lengths, same, stream},
+    run::{Outcome, Run, go_away, reset, settings, window_update},
 };
 use proptest::{collection::vec, prelude::*};
 use regatta_http2::{ErrorCode, client::Config};
+use regatta_testkit::pieces::pieces;
 
 /// The head of a response.
 #[derive(Clone, Debug)]
@@ -24,24 +25,24 @@ fn part() -> impl Strategy<Value = Part<Head>> {
         Just(go_away(9, ErrorCode::NO_ERROR, b"bye")),
         (stream(), 1_u32..1000).prop_map(|(stream, more)| window_update(stream, more)),
     ];
-    pieces::part(3, head, other)
+    parts::part(3, head, other)
 }
 
 fn write(parts: &[Part<Head>], cut: usize) -> Vec<u8> {
-    pieces::write(parts, cut, |Head { stream, value, is_interim, ends }| {
+    parts::write(parts, cut, |Head { stream, value, is_interim, ends }| {
         let status = if *is_interim { "103" } else { "200" };
         (*stream, vec![(":status", status.to_owned()), ("x", value.to_string())], *ends)
     })
 }
 
-fn served(bytes: &[u8], lengths: &[usize]) -> (Vec<Seen>, Vec<u8>) {
+fn served(bytes: &[u8], lengths: &[usize]) -> Outcome {
     let config = Config { stream_window: 100, ..Config::CLIENT };
     let mut run = Run::new(config);
     run.feed(&settings(&[]));
     (0..6).for_each(|nth| {
         run.start(nth == 3, if nth == 4 { 10 } else { 0 });
     });
-    feed(bytes, lengths, |piece| run.feed(piece));
+    pieces(bytes, lengths).for_each(|piece| run.feed(piece));
     (run.take(), run.out)
 }
 

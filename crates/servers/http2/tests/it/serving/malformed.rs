@@ -4,7 +4,7 @@
 use super::run::{Run, Seen, fields, request};
 use crate::{
     cases::{Case, End, ping},
-    run::{block, data, frame, headers, reset, settings, window_update},
+    run::{Outcome, block, data, frame, headers, reset, settings, window_update},
 };
 use regatta_http2::{
     ErrorCode, Rule,
@@ -107,7 +107,7 @@ fn cases() -> Vec<Case> {
     all.into_iter().flatten().collect()
 }
 
-fn served(config: Config, pieces: &[&[u8]]) -> (Vec<Seen>, Vec<u8>) {
+fn served(config: Config, pieces: &[&[u8]]) -> Outcome {
     let mut run = Run::new(config);
     run.feed(write::PREFACE);
     run.feed(&settings(&[]));

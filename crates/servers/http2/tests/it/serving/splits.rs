@@ -1,12 +1,13 @@
 //! However input is split, events and answers are the same: for valid and for random frames.
 
-use super::run::{Run, Seen};
+use super::run::Run;
 use crate::{
-    pieces::{self, Part, at_every_pair_of_splits, feed, frames, lengths, same, stream},
-    run::{go_away, reset, settings, window_update},
+    parts::{self, Part, at_every_pair_of_splits, frames, lengths, same, stream},
+    run::{Outcome, go_away, reset, settings, window_update},
 };
 use proptest::{collection::vec, prelude::*};
 use regatta_http2::{ErrorCode, frame::write, server::Config};
+use regatta_testkit::pieces::pieces;
 
 /// The head of a request. It opens the next stream, or is on one that exists.
 #[derive(Clone, Debug)]
@@ -25,12 +26,12 @@ fn part() -> impl Strategy<Value = Part<Head>> {
         Just(go_away(0, ErrorCode::NO_ERROR, b"bye")),
         (0_u32..6, 1_u32..9).prop_map(|(nth, more)| window_update(nth.saturating_sub(1), more)),
     ];
-    pieces::part(4, head, other)
+    parts::part(4, head, other)
 }
 
 fn written(parts: &[Part<Head>], cut: usize) -> Vec<u8> {
     let mut next = 1;
-    pieces::write(parts, cut, |Head { opens, stream, value, ends }| {
+    parts::write(parts, cut, |Head { opens, stream, value, ends }| {
         let stream = if *opens { next } else { *stream };
         next = next.max(stream + 2);
         let method = if *ends { "GET" } else { "POST" };
@@ -41,11 +42,11 @@ fn written(parts: &[Part<Head>], cut: usize) -> Vec<u8> {
     })
 }
 
-fn served(bytes: &[u8], lengths: &[usize]) -> (Vec<Seen>, Vec<u8>) {
+fn served(bytes: &[u8], lengths: &[usize]) -> Outcome {
     let config = Config { stream_window: 100, max_streams: 4, ..Config::SERVER };
     let mut run = Run::new(config);
     run.answer = Some(b"some content".to_vec());
-    feed(bytes, lengths, |piece| run.feed(piece));
+    pieces(bytes, lengths).for_each(|piece| run.feed(piece));
     run.server.end(&mut run.out);
     (run.take(), run.out)
 }

@@ -1,6 +1,6 @@
-//! Random connections, and what an end makes of them when they arrive in pieces.
+//! Random connections, and whether an end makes the same of them in pieces.
 
-use crate::run::{Seen, data, frame, reset, settings};
+use crate::run::{Outcome, Seen, data, frame, reset, settings};
 use proptest::{collection::vec, prelude::*, sample::select};
 use regatta_http2::{
     ErrorCode,
@@ -21,8 +21,8 @@ pub enum Part<H> {
 /// The stream, the fields and the END_STREAM flag of a HEADERS frame.
 pub type Section = (u32, Vec<(&'static str, String)>, bool);
 
-/// Events and answers of an end that gets these bytes in pieces of these lengths, repeatedly.
-pub type Served = fn(&[u8], &[usize]) -> (Vec<Seen>, Vec<u8>);
+/// The outcome of an end that gets these bytes in pieces of these lengths, repeatedly.
+pub type Served = fn(&[u8], &[usize]) -> Outcome;
 
 pub fn stream() -> impl Strategy<Value = u32> {
     (0_u32..6).prop_map(|nth| 2 * nth + 1)
@@ -99,16 +99,6 @@ pub fn write<H>(parts: &[Part<H>], cut: usize, mut head: impl FnMut(&H) -> Secti
         out.extend(frame(Kind::CONTINUATION, flag::END_HEADERS, stream, second));
     }
     out
-}
-
-/// Passes bytes in pieces of these lengths, repeatedly.
-pub fn feed(mut bytes: &[u8], lengths: &[usize], mut to: impl FnMut(&[u8])) {
-    let mut lengths = lengths.iter().cycle();
-    while !bytes.is_empty() {
-        let (piece, later) = bytes.split_at(bytes.len().min(*lengths.next().expect("a length")));
-        to(piece);
-        bytes = later;
-    }
 }
 
 /// Pieces of these lengths have the same effect as all bytes at once.
