@@ -1,4 +1,4 @@
-//! What the tests of all crates share: deadlines, child processes, raw clients, small servers, and the turn of a test that
+//! What the tests of all crates share: deadlines, child processes, raw clients, small servers, input in pieces, and the turn of a test that
 //! measures. Never part of a shipped program.
 
 #[cfg(feature = "browser")]
@@ -11,6 +11,7 @@ pub mod histories;
 pub mod json;
 pub mod machine;
 pub mod malformed;
+pub mod pieces;
 pub mod port;
 pub mod prerequisite;
 pub mod server;

@@ -120,18 +120,10 @@ fn rule(table: &Spanned<DeValue<'_>>) -> Result<(RoomRule, usize), WrongAt> {
         return Err((at, format!("a table [[{KEY}]] needs `match`, e.g. match = \"chat:*\"")));
     };
     let at = pattern.span().start;
-    let mut rule = RoomRule {
-        pattern: text("match", pattern.get_ref())
-            .and_then(|text| text.parse::<RoomPattern>().map_err(|why| format!("match: {why}")))
-            .map_err(|wrong| (at, wrong))?,
-        publish: Publish::default(),
-        presence: None,
-        slow: None,
-        max_members: None,
-        rate: None,
-        history: None,
-        history_ttl: None,
-    };
+    let pattern = text("match", pattern.get_ref())
+        .and_then(|text| text.parse::<RoomPattern>().map_err(|why| format!("match: {why}")))
+        .map_err(|wrong| (at, wrong))?;
+    let mut rule = RoomRule::new(pattern);
     for (key, value) in keys.iter() {
         let known = set(&mut rule, key.get_ref(), value.get_ref());
         let known = known.map_err(|wrong| (value.span().start, wrong))?;

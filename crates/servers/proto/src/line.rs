@@ -186,6 +186,7 @@ mod tests {
     use super::*;
     use num_bigint::BigInt;
     use proptest::prelude::*;
+    use regatta_testkit::pieces::pieces;
 
     fn line(line: &[u8], consumed: usize) -> Split<'_> {
         Split::Line { line, consumed }
@@ -329,11 +330,8 @@ mod tests {
                 .map(|l| l.strip_suffix(b"\r").map(<[u8]>::to_vec).unwrap_or(l))
                 .collect();
             let (mut held, mut found) = (Vec::new(), Vec::new());
-            let (mut rest, mut cuts) = (&text[..], cuts.iter().cycle());
-            while !rest.is_empty() {
-                let (piece, later) = rest.split_at(rest.len().min(*cuts.next().unwrap()));
+            for piece in pieces(&text, &cuts) {
                 held.extend_from_slice(piece);
-                rest = later;
                 while let Split::Line { line, consumed } = split(&held) {
                     found.push(line.to_vec());
                     held.drain(..consumed);

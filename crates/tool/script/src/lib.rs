@@ -14,6 +14,8 @@ mod exact;
 mod greeting;
 pub mod hash_file;
 pub mod history;
+#[cfg(test)]
+mod pieces;
 mod protocol;
 mod readiness_probe;
 mod script;

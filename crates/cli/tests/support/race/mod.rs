@@ -3,3 +3,4 @@
 pub mod course;
 pub mod started;
 pub mod terminal;
+pub mod wrong_reply;

@@ -32,6 +32,16 @@ pub struct Expected {
 }
 
 impl Expected {
+    /// Notes when the incomplete request started, if there is one. `before`: how much input was interpreted before
+    /// what has arrived now.
+    pub fn note_start(&mut self, before: usize, now: Now) {
+        self.inside = match self.inside {
+            _ if self.taken == self.input.len() => None,
+            Some(started) if self.taken == before => Some(started),
+            _ => Some(now.instant),
+        };
+    }
+
     pub(super) fn clear(&mut self) {
         let Expected { mut output, mut marks, mut input, .. } = std::mem::take(self);
         output.clear();

@@ -36,13 +36,8 @@ impl Client {
         input: &mut &'i [u8],
         out: &mut Vec<u8>,
     ) -> Result<Option<Event<'a>>, Rule> {
-        match self.advance(input, out) {
-            Ok(notice) => Ok(notice.map(|notice| self.event(notice))),
-            Err(rule) => {
-                self.close(rule.code(), out);
-                Err(rule)
-            }
-        }
+        let notice = frames::next(self, input, out)?;
+        Ok(notice.map(|notice| self.event(notice)))
     }
 
     #[inline]
@@ -63,37 +58,6 @@ impl Client {
             Notice::Other(event) => event,
         }
     }
-
-    #[inline]
-    fn advance<'a>(
-        &mut self,
-        input: &mut &'a [u8],
-        out: &mut Vec<u8>,
-    ) -> Result<Option<Notice<'a>>, Rule> {
-        loop {
-            if let Some(event) = self.next_unprocessed() {
-                return Ok(Some(Notice::Other(event)));
-            }
-            match frames::step(self, input, out)? {
-                Step::Wait => return Ok(None),
-                Step::Continue => {}
-                Step::Report(notice) => return Ok(Some(notice)),
-            }
-        }
-    }
-
-    /// Closes the next stream that the server does not process.
-    #[inline]
-    fn next_unprocessed(&mut self) -> Option<Event<'static>> {
-        while let Some(id) = self.unprocessed.pop() {
-            // The caller may have cancelled it.
-            if let Some(stream) = self.connection.streams.get(id).map(|slot| slot.stream()) {
-                self.connection.streams.remove(id);
-                return Some(Event::NotProcessed { stream });
-            }
-        }
-        None
-    }
 }
 
 impl Endpoint for Client {
@@ -103,6 +67,23 @@ impl Endpoint for Client {
     #[inline]
     fn connection(&mut self) -> &mut Connection<Exchange> {
         &mut self.connection
+    }
+
+    /// Closes the next stream that the server does not process.
+    #[inline]
+    fn begin<'a>(&mut self, _: &mut &'a [u8], _: &mut Vec<u8>) -> Received<'a, Self> {
+        while let Some(id) = self.unprocessed.pop() {
+            // The caller may have cancelled it.
+            if let Some(stream) = self.connection.streams.get(id).map(|slot| slot.stream()) {
+                self.connection.streams.remove(id);
+                return Ok(Step::Report(Notice::Other(Event::NotProcessed { stream })));
+            }
+        }
+        Ok(Step::Continue)
+    }
+
+    fn fail(&mut self, code: ErrorCode, out: &mut Vec<u8>) {
+        self.close(code, out);
     }
 
     /// Streams of servers have even numbers.

@@ -19,6 +19,12 @@ pub(crate) trait Endpoint: Sized {
 
     fn connection(&mut self) -> &mut Connection<Self::Exchange>;
 
+    /// Takes what precedes the next frame: bytes that are no frames, or an event.
+    fn begin<'a>(&mut self, input: &mut &'a [u8], out: &mut Vec<u8>) -> Received<'a, Self>;
+
+    /// Closes the connection because of an error.
+    fn fail(&mut self, code: ErrorCode, out: &mut Vec<u8>);
+
     /// Whether the stream was not opened yet.
     fn is_idle(&self, stream: u32) -> bool;
 

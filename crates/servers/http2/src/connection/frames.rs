@@ -12,13 +12,31 @@ use crate::{
     rule::Rule,
 };
 
-/// Takes the bytes of the next step off the front of `input`.
+/// Takes bytes off the front of `input` until there is an event, or more must arrive. After an error, the connection
+/// is closed.
 #[inline]
-pub(crate) fn step<'a, E: Endpoint>(
+pub(crate) fn next<'a, E: Endpoint>(
     end: &mut E,
     input: &mut &'a [u8],
     out: &mut Vec<u8>,
-) -> Received<'a, E> {
+) -> Result<Option<E::Notice<'a>>, Rule> {
+    let mut next = end.begin(input, out);
+    while let Ok(Step::Continue) = next {
+        next = step(end, input, out);
+    }
+    match next {
+        Ok(Step::Report(notice)) => Ok(Some(notice)),
+        Ok(_) => Ok(None),
+        Err(rule) => {
+            end.fail(rule.code(), out);
+            Err(rule)
+        }
+    }
+}
+
+/// Takes the bytes of the next step off the front of `input`.
+#[inline]
+fn step<'a, E: Endpoint>(end: &mut E, input: &mut &'a [u8], out: &mut Vec<u8>) -> Received<'a, E> {
     match end.connection().reader {
         Reader::Header => {
             let Some((bytes, rest)) = input.split_first_chunk() else { return Ok(Step::Wait) };

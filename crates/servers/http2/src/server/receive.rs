@@ -36,13 +36,8 @@ impl Server {
         input: &mut &'i [u8],
         out: &mut Vec<u8>,
     ) -> Result<Option<Event<'a>>, Rule> {
-        match self.advance(input, out) {
-            Ok(notice) => Ok(notice.map(|notice| self.event(notice))),
-            Err(rule) => {
-                self.close(rule.code(), out);
-                Err(rule)
-            }
-        }
+        let notice = frames::next(self, input, out)?;
+        Ok(notice.map(|notice| self.event(notice)))
     }
 
     #[inline]
@@ -56,24 +51,6 @@ impl Server {
                 Event::Trailers { stream, fields: &self.connection.trailers.fields }
             }
             Notice::Other(event) => event,
-        }
-    }
-
-    #[inline]
-    fn advance<'a>(
-        &mut self,
-        input: &mut &'a [u8],
-        out: &mut Vec<u8>,
-    ) -> Result<Option<Notice<'a>>, Rule> {
-        if self.preface < write::PREFACE.len() && !self.is_closed() {
-            self.read_preface(input, out)?;
-        }
-        loop {
-            match frames::step(self, input, out)? {
-                Step::Wait => return Ok(None),
-                Step::Continue => {}
-                Step::Report(notice) => return Ok(Some(notice)),
-            }
         }
     }
 
@@ -113,6 +90,18 @@ impl Endpoint for Server {
     #[inline]
     fn connection(&mut self) -> &mut Connection<Exchange> {
         &mut self.connection
+    }
+
+    #[inline]
+    fn begin<'a>(&mut self, input: &mut &'a [u8], out: &mut Vec<u8>) -> Received<'a, Self> {
+        if self.preface < write::PREFACE.len() && !self.is_closed() {
+            self.read_preface(input, out)?;
+        }
+        Ok(Step::Continue)
+    }
+
+    fn fail(&mut self, code: ErrorCode, out: &mut Vec<u8>) {
+        self.close(code, out);
     }
 
     /// Streams of servers have even numbers, and this one opens none. After GOAWAY, numbers of ignored streams are

@@ -3,10 +3,12 @@
 
 mod allocations;
 mod appendix_c;
+mod cases;
 mod flow;
 mod going_away;
 mod malformed;
 mod oracle;
+mod parts;
 mod responses;
 mod run;
 mod server;

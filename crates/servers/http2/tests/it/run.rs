@@ -7,9 +7,11 @@ use regatta_http2::{
     hpack::{Encoder, Fields, Indexing},
 };
 
-/// An event, without borrows. Pieces of content that follow each other are one.
+/// An event of either end, without borrows. Pieces of content that follow each other are one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
+    /// The stream, the fields, and whether the request is complete.
+    Request(u32, String, bool),
     Settings,
     Interim(u32, u16),
     Head(u32, String, bool),
@@ -21,6 +23,24 @@ pub enum Seen {
     GoAway(u32, ErrorCode, Vec<u8>),
     Window(Option<u32>),
     Failed(Rule),
+}
+
+/// What an end reports and sends.
+pub type Outcome = (Vec<Seen>, Vec<u8>);
+
+impl Seen {
+    /// Appends it to the events before.
+    pub fn join(self, all: &mut Vec<Seen>) {
+        match (all.last_mut(), self) {
+            (Some(Seen::Content(before, all, ended)), Seen::Content(stream, bytes, ends))
+                if *before == stream && !*ended =>
+            {
+                all.extend_from_slice(&bytes);
+                *ended = ends;
+            }
+            (_, seen) => all.push(seen),
+        }
+    }
 }
 
 /// A client with the events that it has reported.
@@ -64,15 +84,7 @@ impl Run {
                 Ok(Some(event)) => seen(event),
                 Err(rule) => Seen::Failed(rule),
             };
-            match (self.seen.last_mut(), seen) {
-                (Some(Seen::Content(before, all, ended)), Seen::Content(stream, bytes, ends))
-                    if *before == stream && !*ended =>
-                {
-                    all.extend_from_slice(&bytes);
-                    *ended = ends;
-                }
-                (_, seen) => self.seen.push(seen),
-            }
+            seen.join(&mut self.seen);
         }
         let left = rest.len();
         assert!(left <= MAX_FRAME, "{left} bytes were not taken");

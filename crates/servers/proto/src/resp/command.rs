@@ -304,6 +304,7 @@ pub fn write_bulk(bytes: &[u8], out: &mut Vec<u8>) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use regatta_testkit::pieces::pieces;
 
     const LIMITS: CommandLimits =
         CommandLimits { args: 9, bulk: 4000, inline: 100, command: 40_000 };
@@ -312,11 +313,8 @@ mod tests {
     fn commands(bytes: &[u8], cuts: &[usize]) -> (Vec<Vec<Vec<u8>>>, Option<String>) {
         let mut decoder = Commands::new(LIMITS);
         let (mut held, mut found): (Vec<u8>, _) = (Vec::new(), Vec::new());
-        let (mut rest, mut cuts) = (bytes, cuts.iter().cycle());
-        while !rest.is_empty() {
-            let (piece, later) = rest.split_at(rest.len().min(*cuts.next().unwrap()));
+        for piece in pieces(bytes, cuts) {
             held.extend_from_slice(piece);
-            rest = later;
             loop {
                 let taken = match decoder.next(&held) {
                     Ok((0, None)) => break,

@@ -153,17 +153,15 @@ impl Replies {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use regatta_testkit::pieces::pieces;
 
     /// Decodes bytes that arrive in these pieces. Returns the length of each reply, and whether it
     /// is a push.
     fn ends(bytes: &[u8], cuts: &[usize]) -> Result<Vec<(usize, bool)>, Malformed> {
         let (mut replies, mut held, mut ends, mut length) =
             (Replies::default(), Vec::new(), Vec::new(), 0);
-        let (mut rest, mut cuts) = (bytes, cuts.iter().cycle());
-        while !rest.is_empty() {
-            let (piece, later) = rest.split_at(rest.len().min(*cuts.next().unwrap()));
+        for piece in pieces(bytes, cuts) {
             held.extend_from_slice(piece);
-            rest = later;
             loop {
                 let Found { bytes, whole, push } = replies.next(&held)?;
                 held.drain(..bytes);

@@ -257,6 +257,7 @@ fn parameters(extension: &str) -> Option<Vec<(&str, Option<u8>)>> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use regatta_testkit::pieces::pieces;
 
     const BOTH: [bool; 2] = [false, true];
 
@@ -385,11 +386,10 @@ mod tests {
                 for message in &messages {
                     let (mut compressed, mut out) = (Vec::new(), Vec::new());
                     deflate.message(message, &mut compressed);
-                    let (mut rest, mut cuts) = (&compressed[..], cuts.iter().cycle());
-                    while !rest.is_empty() {
-                        let (piece, later) = rest.split_at(rest.len().min(*cuts.next().unwrap()));
-                        rest = later;
-                        inflate.push(piece, rest.is_empty(), message.len(), &mut out).unwrap();
+                    let mut pieces = pieces(&compressed, &cuts).peekable();
+                    while let Some(piece) = pieces.next() {
+                        let is_last = pieces.peek().is_none();
+                        inflate.push(piece, is_last, message.len(), &mut out).unwrap();
                     }
                     prop_assert_eq!(&out, message);
                 }

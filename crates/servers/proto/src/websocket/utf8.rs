@@ -46,6 +46,7 @@ impl Utf8 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use regatta_testkit::pieces::pieces;
 
     fn checked(pieces: &[&[u8]]) -> bool {
         let mut utf8 = Utf8::default();
@@ -81,13 +82,7 @@ mod tests {
             ],
             cuts in proptest::collection::vec(1usize..5, 1..10),
         ) {
-            let mut pieces = Vec::new();
-            let (mut rest, mut cuts) = (&text[..], cuts.iter().cycle());
-            while !rest.is_empty() {
-                let (piece, later) = rest.split_at(rest.len().min(*cuts.next().unwrap()));
-                pieces.push(piece);
-                rest = later;
-            }
+            let pieces: Vec<_> = pieces(&text, &cuts).collect();
             prop_assert_eq!(checked(&pieces), str::from_utf8(&text).is_ok());
         }
     }

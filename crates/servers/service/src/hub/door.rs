@@ -266,14 +266,9 @@ mod tests {
     #[test]
     fn nobody_chooses_a_name_where_members_may_not_publish() {
         let rule = |pattern: &str, publish| crate::hub::RoomRule {
-            pattern: pattern.parse().unwrap(),
             publish,
             presence: Some(true),
-            slow: None,
-            max_members: None,
-            rate: None,
-            history: None,
-            history_ttl: None,
+            ..crate::hub::RoomRule::new(pattern.parse().unwrap())
         };
         let (api, members) = (crate::hub::Publish::Api, crate::hub::Publish::Members);
         let rooms = vec![rule("news", api), rule("chat", members)];

@@ -16,16 +16,7 @@ fn now() -> Now {
 
 /// A rule that changes nothing.
 fn rule(pattern: &str) -> RoomRule {
-    RoomRule {
-        pattern: pattern.parse().unwrap(),
-        publish: Publish::Members,
-        presence: None,
-        slow: None,
-        max_members: None,
-        rate: None,
-        history: None,
-        history_ttl: None,
-    }
+    RoomRule::new(pattern.parse().unwrap())
 }
 
 fn settings(rooms: Vec<RoomRule>) -> Settings {

@@ -1,7 +1,7 @@
 //! Replies that are known to the byte.
 
 use super::*;
-use crate::script::Conversations;
+use crate::{pieces, script::Conversations};
 use proptest::prelude::*;
 use std::sync::LazyLock;
 
@@ -75,17 +75,9 @@ proptest! {
         let at = at.index(stream.len());
         stream[at] ^= flip;
         let wrong = stream[..at].iter().filter(|b| **b == b'\n').count();
-        let (mut rest, mut complete, mut next_cut) = (&stream[..], 0, cuts.iter().cycle());
-        let exchange = loop {
-            prop_assert!(!rest.is_empty(), "the changed byte was not noticed");
-            let (data, left) = rest.split_at((*next_cut.next().unwrap()).min(rest.len()));
-            match receive(&mut cursor, data) {
-                Ok(n) => complete += u64::from(n),
-                Err(exchange) => break exchange,
-            }
-            rest = left;
-        };
-        prop_assert_eq!(exchange.reply_index + complete, wrong as u64);
+        let exchange = pieces::receive(&stream, &cuts, |data| receive(&mut cursor, data));
+        let exchange = exchange.expect_err("the changed byte was not noticed");
+        prop_assert_eq!(exchange.reply_index, wrong as u64);
         let index = start + wrong as u32;
         prop_assert_eq!(exchange.sent, printable(DOUBLE.script.request(index)));
         prop_assert_eq!(exchange.expected, printable(DOUBLE.script.reply(index)));

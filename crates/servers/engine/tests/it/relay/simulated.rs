@@ -5,21 +5,17 @@
 //! reads only one number from the engine: how often it has connected.
 
 use super::engine::{DOWN, LONG, LOST, REQUEST, Relay, Seen};
+use crate::simulation::relays::{NEVER, assert_finds_faults, histories};
 use regatta_engine::{
     Flow, Never, Now,
-    simulator::{Expected, Fault, Random, Scenario, Visit, assert_finds, assert_holds, same},
+    simulator::{Expected, Random, Scenario, Visit, assert_holds, same},
 };
-use regatta_testkit::by_tier;
 use std::{
     collections::VecDeque,
     net::{Ipv4Addr, SocketAddr},
     ops::Range,
     sync::{Arc, atomic::Ordering::Relaxed},
 };
-
-fn histories() -> u64 {
-    by_tier(1_500, 5_000)
-}
 
 /// Returns an upstream's reply to a request, both without their newlines. One in eight is long.
 fn reply_to(request: &[u8]) -> Vec<u8> {
@@ -173,15 +169,7 @@ impl Model {
 impl Scenario for Model {
     type Engine = Relay;
     const NAME: &'static str = "relay to one upstream";
-    const NEVER: &[Visit] = &[
-        Visit::EndPart,
-        Visit::EndRequest,
-        Visit::TimerRequest,
-        Visit::TimerAlarm,
-        Visit::JobDone,
-        Visit::JobLate,
-        Visit::Letter,
-    ];
+    const NEVER: &[Visit] = NEVER;
     const PENDING: usize = 512 * 1024;
     const GROWTH: usize = 2;
     const HELD: usize = REQUEST;
@@ -343,7 +331,5 @@ fn the_relay_holds_in_the_simulator() {
 
 #[test]
 fn injected_faults_of_the_relay_are_detected() {
-    for fault in [Fault::LostByte, Fault::DoubledByte, Fault::NeverCloses, Fault::MissedTimer] {
-        assert_finds(Model::default, fault, 3000);
-    }
+    assert_finds_faults(Model::default);
 }

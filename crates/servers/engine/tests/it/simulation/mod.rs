@@ -3,3 +3,4 @@
 
 mod chat;
 mod relay;
+pub mod relays;

@@ -2,20 +2,16 @@
 //! The engine opens connections, changes connections other than the one it was called for, pauses
 //! input while a buffer is full, and has its own timer.
 
+use super::relays::{NEVER, assert_finds_faults, histories};
 use regatta_engine::{
     Conn, ConnInterest, Effects, Engine, Flow, Never, Now, Side,
-    simulator::{Expected, Fault, Random, Scenario, Visit, assert_finds, assert_holds},
+    simulator::{Expected, Random, Scenario, Visit, assert_holds, same},
 };
-use regatta_testkit::by_tier;
 use std::{
     net::{Ipv4Addr, SocketAddr},
     ops::Range,
     time::{Duration, Instant},
 };
-
-fn histories() -> u64 {
-    by_tier(1_500, 5_000)
-}
 
 /// Bytes of pending output to one side, from which the other side is not read.
 const FULL: usize = 2000;
@@ -190,15 +186,7 @@ struct Model {
 impl Scenario for Model {
     type Engine = Relay;
     const NAME: &'static str = "relay";
-    const NEVER: &[Visit] = &[
-        Visit::EndPart,
-        Visit::EndRequest,
-        Visit::TimerRequest,
-        Visit::TimerAlarm,
-        Visit::JobDone,
-        Visit::JobLate,
-        Visit::Letter,
-    ];
+    const NEVER: &[Visit] = NEVER;
     const PENDING: usize = 64 * 1024 + 2 * FULL;
     const GROWTH: usize = 2;
     const HELD: usize = usize::MAX / 2;
@@ -282,11 +270,7 @@ impl Scenario for Model {
                 return Err(format!("byte {at} is not the answer to the byte that was sent"));
             }
         }
-        regatta_engine::simulator::same(
-            &expected.output[new.clone()],
-            &received[new.clone()],
-            new.start,
-        )
+        same(&expected.output[new.clone()], &received[new.clone()], new.start)
     }
 
     fn work(&mut self, job: Never, _: Now, _: &mut Vec<u8>) -> Flow {
@@ -301,7 +285,5 @@ fn a_relay_with_a_server_per_client_holds_in_the_simulator() {
 
 #[test]
 fn injected_faults_are_detected() {
-    for fault in [Fault::LostByte, Fault::DoubledByte, Fault::NeverCloses, Fault::MissedTimer] {
-        assert_finds(Model::default, fault, 3000);
-    }
+    assert_finds_faults(Model::default);
 }

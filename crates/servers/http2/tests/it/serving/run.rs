@@ -1,23 +1,11 @@
 //! A server whose input is written by hand, and what it reports.
 
+pub use crate::run::Seen;
 use crate::run::{block, frame, frames, settings, text};
 use regatta_http2::{
-    ErrorCode, Rule,
     frame::{Header, Kind, flag, write},
     server::{Config, Event, MAX_FRAME, Response, Server},
 };
-
-/// An event, without borrows. Pieces of content that follow each other are one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Seen {
-    /// The stream, the fields, and whether the request is complete.
-    Request(u32, String, bool),
-    Content(u32, Vec<u8>, bool),
-    Trailers(u32, String),
-    Reset(u32, ErrorCode),
-    Wrong(u32, Rule),
-    Failed(Rule),
-}
 
 /// A server with the events that it has reported.
 pub struct Run {
@@ -65,15 +53,7 @@ impl Run {
                 | Seen::Trailers(stream, _) => Some(stream),
                 _ => None,
             };
-            match (self.seen.last_mut(), seen) {
-                (Some(Seen::Content(before, all, ended)), Seen::Content(stream, bytes, ends))
-                    if *before == stream && !*ended =>
-                {
-                    all.extend_from_slice(&bytes);
-                    *ended = ends;
-                }
-                (_, seen) => self.seen.push(seen),
-            }
+            seen.join(&mut self.seen);
             if let Some((stream, content)) = whole.zip(self.answer.clone()) {
                 self.respond(stream, &content);
             }

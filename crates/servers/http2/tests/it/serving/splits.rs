@@ -1,114 +1,52 @@
 //! However input is split, events and answers are the same: for valid and for random frames.
 
-use super::run::{Run, Seen};
-use crate::run::{data, frame, go_away, reset, settings, window_update};
-use proptest::{collection::vec, prelude::*, sample::select};
-use regatta_http2::{
-    ErrorCode,
-    frame::{Kind, flag, write},
-    hpack::{Encoder, Indexing},
-    server::Config,
+use super::run::Run;
+use crate::{
+    parts::{self, Part, at_every_pair_of_splits, frames, lengths, same, stream},
+    run::{Outcome, go_away, reset, settings, window_update},
 };
+use proptest::{collection::vec, prelude::*};
+use regatta_http2::{ErrorCode, frame::write, server::Config};
+use regatta_testkit::pieces::pieces;
 
-/// A part of a request, or a frame of the connection.
+/// The head of a request. It opens the next stream, or is on one that exists.
 #[derive(Clone, Debug)]
-enum Part {
-    /// Opens the next stream, or one that exists.
-    Head {
-        opens: bool,
-        stream: u32,
-        value: u8,
-        ends: bool,
-    },
-    Data {
-        stream: u32,
-        content: Vec<u8>,
-        padding: u8,
-        ends: bool,
-    },
-    Trailers(u32),
-    Other(Vec<u8>),
+struct Head {
+    opens: bool,
+    stream: u32,
+    value: u8,
+    ends: bool,
 }
 
-fn part() -> impl Strategy<Value = Part> {
-    let stream = || (0_u32..6).prop_map(|nth| 2 * nth + 1);
+fn part() -> impl Strategy<Value = Part<Head>> {
+    let head = (prop::bool::weighted(0.9), stream(), 0_u8..5, any::<bool>())
+        .prop_map(|(opens, stream, value, ends)| Head { opens, stream, value, ends });
     let other = prop_oneof![
         Just(settings(&[(4, 3), (1, 50)])),
-        Just(settings(&[(4, 70_000)])),
-        Just(frame(Kind::PING, 0, 0, b"12345678")),
-        Just(frame(Kind(0x55), 0, 3, b"unknown")),
-        Just(frame(Kind::PRIORITY, 0, 3, &[0; 5])),
         Just(go_away(0, ErrorCode::NO_ERROR, b"bye")),
         (0_u32..6, 1_u32..9).prop_map(|(nth, more)| window_update(nth.saturating_sub(1), more)),
-        stream().prop_map(|stream| reset(stream, ErrorCode::CANCEL)),
     ];
-    prop_oneof![
-        4 => (prop::bool::weighted(0.9), stream(), 0_u8..5, any::<bool>()).prop_map(
-            |(opens, stream, value, ends)| Part::Head { opens, stream, value, ends }
-        ),
-        4 => (stream(), vec(any::<u8>(), 0..60), select(vec![0, 0, 1, 20]), any::<bool>()).prop_map(
-            |(stream, content, padding, ends)| Part::Data { stream, content, padding, ends }
-        ),
-        1 => stream().prop_map(Part::Trailers),
-        2 => other.prop_map(Part::Other),
-    ]
+    parts::part(4, head, other)
 }
 
-/// Writes the parts, with blocks that share a table, and whose frames are cut.
-fn written(parts: &[Part], cut: usize) -> Vec<u8> {
-    let (mut encoder, mut out, mut next) = (Encoder::default(), Vec::new(), 1);
-    for part in parts {
-        let (stream, fields, ends) = match part {
-            Part::Head { opens, stream, value, ends } => {
-                let stream = if *opens { next } else { *stream };
-                next = next.max(stream + 2);
-                let method = if *ends { "GET" } else { "POST" };
-                let fields = [(":method", method), (":scheme", "http"), (":path", "/")];
-                let mut fields = fields.map(|(name, value)| (name, value.to_owned())).to_vec();
-                fields.push(("x", value.to_string()));
-                (stream, fields, *ends)
-            }
-            Part::Trailers(stream) => (*stream, vec![("y", "z".to_owned())], true),
-            Part::Data { stream, content, padding: 0, ends } => {
-                out.extend(data(*stream, content, *ends));
-                continue;
-            }
-            Part::Data { stream, content, padding, ends } => {
-                let zeros = vec![0; usize::from(*padding)];
-                let payload = [&[*padding], &content[..], &zeros].concat();
-                let flags = flag::PADDED | if *ends { flag::END_STREAM } else { 0 };
-                out.extend(frame(Kind::DATA, flags, *stream, &payload));
-                continue;
-            }
-            Part::Other(bytes) => {
-                out.extend(bytes);
-                continue;
-            }
-        };
-        let mut block = Vec::new();
-        let fields = fields
-            .iter()
-            .map(|(name, value)| (name.as_bytes(), value.as_bytes(), Indexing::Incremental));
-        encoder.encode(fields, &mut block);
-        let (first, second) = block.split_at(block.len().min(cut));
-        let ends = if ends { flag::END_STREAM } else { 0 };
-        out.extend(frame(Kind::HEADERS, ends, stream, first));
-        out.extend(frame(Kind::CONTINUATION, flag::END_HEADERS, stream, second));
-    }
-    out
+fn written(parts: &[Part<Head>], cut: usize) -> Vec<u8> {
+    let mut next = 1;
+    parts::write(parts, cut, |Head { opens, stream, value, ends }| {
+        let stream = if *opens { next } else { *stream };
+        next = next.max(stream + 2);
+        let method = if *ends { "GET" } else { "POST" };
+        let fields = [(":method", method), (":scheme", "http"), (":path", "/")];
+        let mut fields = fields.map(|(name, value)| (name, value.to_owned())).to_vec();
+        fields.push(("x", value.to_string()));
+        (stream, fields, *ends)
+    })
 }
 
-/// Events and answers, when the input comes in pieces of these lengths, repeatedly.
-fn served(bytes: &[u8], lengths: &[usize]) -> (Vec<Seen>, Vec<u8>) {
+fn served(bytes: &[u8], lengths: &[usize]) -> Outcome {
     let config = Config { stream_window: 100, max_streams: 4, ..Config::SERVER };
     let mut run = Run::new(config);
     run.answer = Some(b"some content".to_vec());
-    let (mut rest, mut lengths) = (bytes, lengths.iter().cycle());
-    while !rest.is_empty() {
-        let (piece, later) = rest.split_at(rest.len().min(*lengths.next().expect("a length")));
-        run.feed(piece);
-        rest = later;
-    }
+    pieces(bytes, lengths).for_each(|piece| run.feed(piece));
     run.server.end(&mut run.out);
     (run.take(), run.out)
 }
@@ -123,38 +61,28 @@ proptest! {
     fn parts_of_requests(
         parts in vec(part(), 1..40),
         cut in 0_usize..8,
-        lengths in vec(1_usize..50, 1..10),
+        lengths in lengths(),
     ) {
         let bytes = opened(&written(&parts, cut));
-        let whole = served(&bytes, &[usize::MAX]);
-        prop_assert_eq!(&served(&bytes, &lengths), &whole);
-        prop_assert_eq!(&served(&bytes, &[1]), &whole);
+        same(served, &bytes, &lengths)?;
+        same(served, &bytes, &[1])?;
     }
 
     #[test]
-    fn random_bytes(bytes in vec(any::<u8>(), 0..500), lengths in vec(1_usize..50, 1..10)) {
-        let bytes = opened(&bytes);
-        prop_assert_eq!(served(&bytes, &lengths), served(&bytes, &[usize::MAX]));
+    fn random_bytes(bytes in vec(any::<u8>(), 0..500), lengths in lengths()) {
+        same(served, &opened(&bytes), &lengths)?;
     }
 
-    /// Valid headers with any flags and payloads.
     #[test]
-    fn random_frames(
-        frames in vec((0_u8..11, any::<u8>(), 0_u32..14, vec(any::<u8>(), 0..20)), 1..20),
-        lengths in vec(1_usize..50, 1..10),
-    ) {
-        let write = |(kind, flags, stream, payload): &(u8, u8, u32, Vec<u8>)| {
-            frame(Kind(*kind), *flags, *stream, payload)
-        };
-        let bytes = opened(&frames.iter().flat_map(write).collect::<Vec<u8>>());
-        prop_assert_eq!(served(&bytes, &lengths), served(&bytes, &[usize::MAX]));
+    fn random_frames(bytes in frames(), lengths in lengths()) {
+        same(served, &opened(&bytes), &lengths)?;
     }
 }
 
 /// The generated parts reach every kind of event.
 #[test]
 fn a_valid_connection_is_the_same_at_every_pair_of_splits() {
-    let head = |ends| Part::Head { opens: true, stream: 0, value: 1, ends };
+    let head = |ends| Part::Head(Head { opens: true, stream: 0, value: 1, ends });
     let parts = [
         head(true),
         head(false),
@@ -167,12 +95,6 @@ fn a_valid_connection_is_the_same_at_every_pair_of_splits() {
         Part::Other(reset(7, ErrorCode::CANCEL)),
         Part::Other(window_update(0, 9)),
     ];
-    let bytes = opened(&written(&parts, 2));
-    let whole = served(&bytes, &[usize::MAX]);
-    assert_eq!(whole.0.len(), 8, "{:?}", whole.0);
-    for first in 1..bytes.len() {
-        for second in (1..bytes.len() - first + 1).step_by(3) {
-            assert_eq!(served(&bytes, &[first, second, usize::MAX]), whole, "{first} {second}");
-        }
-    }
+    let seen = at_every_pair_of_splits(served, &opened(&written(&parts, 2)), 3);
+    assert_eq!(seen.len(), 8, "{seen:?}");
 }

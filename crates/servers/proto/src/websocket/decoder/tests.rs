@@ -3,6 +3,7 @@
 use super::super::{Deflate, DeflateSettings, Frame};
 use super::*;
 use proptest::prelude::*;
+use regatta_testkit::pieces::pieces;
 
 /// An event with owned contents.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,11 +30,8 @@ impl From<Event<'_>> for Received {
 /// Decodes bytes that arrive in these pieces. Returns all events, and the code of a violation.
 fn decode(mut decoder: Decoder, bytes: &[u8], cuts: &[usize]) -> (Vec<Received>, Option<u16>) {
     let (mut held, mut received) = (Vec::new(), Vec::new());
-    let (mut rest, mut cuts) = (bytes, cuts.iter().cycle());
-    while !rest.is_empty() {
-        let (piece, later) = rest.split_at(rest.len().min(*cuts.next().unwrap()));
+    for piece in pieces(bytes, cuts) {
         held.extend_from_slice(piece);
-        rest = later;
         loop {
             let (taken, event) = match decoder.next(&mut held) {
                 Ok((taken, event)) => (taken, event.map(Received::from)),

@@ -25,6 +25,22 @@ pub struct RoomRule {
     pub history_ttl: Option<Duration>,
 }
 
+impl RoomRule {
+    /// A rule that changes nothing.
+    pub fn new(pattern: RoomPattern) -> Self {
+        RoomRule {
+            pattern,
+            publish: Publish::default(),
+            presence: None,
+            slow: None,
+            max_members: None,
+            rate: None,
+            history: None,
+            history_ttl: None,
+        }
+    }
+}
+
 /// Who may publish in a room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Publish {

@@ -110,16 +110,7 @@ mod tests {
     use std::time::Duration;
 
     fn rule(pattern: &str) -> RoomRule {
-        RoomRule {
-            pattern: pattern.parse().unwrap(),
-            publish: Publish::Members,
-            presence: None,
-            slow: None,
-            max_members: None,
-            rate: None,
-            history: None,
-            history_ttl: None,
-        }
+        RoomRule::new(pattern.parse().unwrap())
     }
 
     #[test]

@@ -105,14 +105,9 @@ fn error(cores: &mut Cores, socket: &mut Socket, command: Value) -> Value {
 #[test]
 fn commands_that_fail_have_the_codes_of_centrifugo() {
     let rule = |text: &str, publish, presence| RoomRule {
-        pattern: text.parse().unwrap(),
         publish,
         presence: Some(presence),
-        slow: None,
-        max_members: None,
-        rate: None,
-        history: None,
-        history_ttl: None,
+        ..RoomRule::new(text.parse().unwrap())
     };
     let rooms = vec![rule("news", Publish::Api, true), rule("quiet", Publish::Members, false)];
     let mut cores = Cores::new(Settings { rooms, ..settings() });

@@ -3,7 +3,7 @@
 use super::simulation::KEY;
 use crate::hub::OPENING;
 use regatta_engine::{Core, Limits, Next, Now, Policy, RoomName, SessionFactory, Sessions};
-use regatta_service::hub::{Api, HistoryLimits, Hub, Publish, RoomRule, Settings};
+use regatta_service::hub::{Api, HistoryLimits, Hub, RoomRule, Settings};
 use serde_json::{Value, json};
 use std::{
     sync::Arc,
@@ -18,16 +18,8 @@ impl World {
     fn new() -> World {
         let mut settings = Settings { api: Some(Arc::new(Api::new(KEY))), ..Settings::default() };
         settings.limits.history = HistoryLimits { messages: 3, time: Duration::from_secs(60) };
-        settings.rooms = vec![RoomRule {
-            pattern: "plain".parse().unwrap(),
-            publish: Publish::Members,
-            presence: None,
-            slow: None,
-            max_members: None,
-            rate: None,
-            history: Some(0),
-            history_ttl: None,
-        }];
+        let plain = RoomRule::new("plain".parse().unwrap());
+        settings.rooms = vec![RoomRule { history: Some(0), ..plain }];
         let now = Now { instant: Instant::now(), unix_s: 1_000_000_000 };
         World(Core::new(Sessions::new(Hub::new(settings)), Limits::default(), now))
     }

@@ -1,9 +1,10 @@
 //! The HTTP services. The model knows all complete requests, and the reply to each except for the
 //! time in it.
 
+use super::{FAULTS, never, requests};
 use regatta_engine::{
     Flow, Job, Now, Sessions,
-    simulator::{Expected, Fault, Random, Scenario, Visit, assert_finds, assert_holds},
+    simulator::{Expected, Random, Scenario, Visit, assert_finds, assert_holds},
 };
 use regatta_proto::http1::MAX_FRAME;
 use regatta_service::{
@@ -24,6 +25,9 @@ use std::{
 fn histories() -> u64 {
     by_tier(3_000, 34_000)
 }
+
+/// The output limit for reading, a full reply, and the replies that waited behind a job.
+pub const PENDING: usize = 2 * 64 * 1024 + REPLY_FULL + 1024;
 
 /// The content of the file that the hash service reads.
 pub const CONTENT: &[u8] = b"the content of the file";
@@ -122,21 +126,6 @@ fn hash_requests() -> Vec<Known> {
 /// The number of requests at the end of a table that close the connection.
 const ENDS: usize = 2;
 
-/// Events that never occur. The first `ALSO` are possible only for a service with jobs.
-const NEVER: &[Visit] = &[
-    Visit::EndGone,
-    Visit::JobDone,
-    Visit::JobLate,
-    Visit::StateConnecting,
-    Visit::EndAborted,
-    Visit::EndConnect,
-    Visit::TimerConnect,
-    Visit::TimerAlarm,
-    Visit::TimerEngine,
-    Visit::Letter,
-];
-const ALSO: usize = 3;
-
 struct Http<R> {
     resource: R,
     name: &'static str,
@@ -157,10 +146,9 @@ impl<R: Resource> Http<R> {
 impl<R: Resource> Scenario for Http<R> {
     type Engine = Sessions<ServiceProgram<Site<R>>>;
     const NAME: &'static str = R::PATH;
-    const NEVER: &[Visit] = if R::Job::EVER { NEVER.split_at(ALSO).1 } else { NEVER };
+    const NEVER: &[Visit] = never(R::Job::EVER, false);
     const RARE: &[u64] = &[3_974, 4_747, 6_481];
-    /// The output limit for reading, a full reply, and the replies that waited behind a job.
-    const PENDING: usize = 2 * 64 * 1024 + REPLY_FULL + 1024;
+    const PENDING: usize = PENDING;
     const GROWTH: usize = 0;
     /// A request, and those that wait behind a job.
     const HELD: usize = MAX_FRAME + 64 * 1024;
@@ -181,11 +169,7 @@ impl<R: Resource> Scenario for Http<R> {
         }
         self.asked[who].clear();
         self.checked[who] = 0;
-        let requests = match random.weighted(&[300, 695, 5]) {
-            0 => random.below(3),
-            1 => random.magnitude(1, 20) as usize,
-            _ => random.magnitude(512, 1023) as usize,
-        };
+        let requests = requests(random);
         let ends = random.pick(&[0, 0, 100]);
         for _ in 0..requests {
             let last = self.requests.len() - ENDS;
@@ -214,13 +198,7 @@ impl<R: Resource> Scenario for Http<R> {
             expected.closes = known.closes;
             self.asked[who].push(now.unix_s);
         }
-        if expected.taken == expected.input.len() {
-            expected.inside = None;
-        } else if expected.taken > before {
-            expected.inside = Some(now.instant);
-        } else {
-            expected.inside.get_or_insert(now.instant);
-        }
+        expected.note_start(before, now);
     }
 
     fn received(
@@ -232,17 +210,10 @@ impl<R: Resource> Scenario for Http<R> {
         new: Range<usize>,
         _: &mut Vec<u8>,
     ) -> Result<(), String> {
-        same_except_times(&expected.output, received, new.clone())?;
-        while let Some((_, end)) = expected.marks.get(self.checked[who])
-            && *end <= new.end
-        {
-            let index = self.checked[who];
-            self.checked[who] += 1;
-            let start = index.checked_sub(1).map_or(0, |before| expected.marks[before].1);
-            let asked = self.asked[who][index];
-            check_time(&expected.output[start..*end], &received[start..*end], asked, now.unix_s)?;
-        }
-        Ok(())
+        let (checked, asked) = (&mut self.checked[who], &self.asked[who]);
+        same_replies(expected, received, new, checked, |index, model, reply| {
+            check_time(model, reply, asked[index], now.unix_s)
+        })
     }
 
     fn is_short(&self, job: &R::Job) -> bool {
@@ -252,6 +223,26 @@ impl<R: Resource> Scenario for Http<R> {
     fn work(&mut self, job: R::Job, now: Now, reply: &mut Vec<u8>) -> Flow {
         job.finish(now, io::Result::Ok(CONTENT), reply)
     }
+}
+
+/// Compares received with expected bytes, except for those of times. Passes each further reply that is complete to
+/// `check`, with its number and its model.
+pub fn same_replies(
+    expected: &Expected,
+    received: &[u8],
+    new: Range<usize>,
+    checked: &mut usize,
+    check: impl Fn(usize, &[u8], &[u8]) -> Result<(), String>,
+) -> Result<(), String> {
+    same_except_times(&expected.output, received, new.clone())?;
+    while let Some((_, end)) = expected.marks.get(*checked)
+        && *end <= new.end
+    {
+        let start = checked.checked_sub(1).map_or(0, |before| expected.marks[before].1);
+        check(*checked, &expected.output[start..*end], &received[start..*end])?;
+        *checked += 1;
+    }
+    Ok(())
 }
 
 /// Compares received with expected bytes, except for those of times.
@@ -311,14 +302,7 @@ fn hash_matches_its_model() {
 
 #[test]
 fn planted_faults_are_found() {
-    for fault in [
-        Fault::LostByte,
-        Fault::DoubledByte,
-        Fault::ReplyAfterTheEnd,
-        Fault::NeverCloses,
-        Fault::MissedTimer,
-        Fault::LostInputAtStop,
-    ] {
+    for fault in FAULTS {
         assert_finds(hash, fault, 1000);
     }
 }

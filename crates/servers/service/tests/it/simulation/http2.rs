@@ -1,9 +1,12 @@
 //! The HTTP services over HTTP/2. The model knows all frames, and the answer to each except for the time in
 //! it.
 
-use super::http::{
-    CONTENT, DATE, DATE_BYTES, NOTHING, SECONDS, SECONDS_BYTES, check_time, hex_digests,
-    same_except_times,
+use super::{
+    http::{
+        CONTENT, DATE, DATE_BYTES, NOTHING, PENDING, SECONDS, SECONDS_BYTES, check_time,
+        hex_digests, same_except_times, same_replies,
+    },
+    never, requests,
 };
 use regatta_engine::{
     Flow, Job, Now, Sessions,
@@ -14,7 +17,7 @@ use regatta_http2::{
     frame::{Header, Kind, flag, write},
 };
 use regatta_service::{
-    REPLY_FULL, ServiceProgram,
+    ServiceProgram,
     hash::Hash,
     hello::Hello,
     http::Resource,
@@ -142,23 +145,6 @@ fn wrong() -> Vec<u8> {
     frame(Kind::PING, 0, 0, &[7; 7])
 }
 
-/// Events that never occur. The first `ALSO` are possible only for a service with jobs. No request asks to close
-/// the connection.
-const NEVER: &[Visit] = &[
-    Visit::EndGone,
-    Visit::JobDone,
-    Visit::JobLate,
-    Visit::EndPart,
-    Visit::StateConnecting,
-    Visit::EndAborted,
-    Visit::EndConnect,
-    Visit::TimerConnect,
-    Visit::TimerAlarm,
-    Visit::TimerEngine,
-    Visit::Letter,
-];
-const ALSO: usize = 3;
-
 /// The state of a client in the model.
 #[derive(Default)]
 struct Client {
@@ -227,9 +213,9 @@ struct Http2<R> {
 impl<R: Resource<Form>> Scenario for Http2<R> {
     type Engine = Sessions<ServiceProgram<Site<R>>>;
     const NAME: &'static str = if R::Job::EVER { "hash over HTTP/2" } else { "hello over HTTP/2" };
-    const NEVER: &[Visit] = if R::Job::EVER { NEVER.split_at(ALSO).1 } else { NEVER };
-    /// The output limit for reading, a full reply, and the replies that waited behind a job.
-    const PENDING: usize = 2 * 64 * 1024 + REPLY_FULL + 1024;
+    /// No request asks to close the connection.
+    const NEVER: &[Visit] = never(R::Job::EVER, true);
+    const PENDING: usize = PENDING;
     const GROWTH: usize = 0;
     /// A frame, and those that wait behind a job.
     const HELD: usize = 16 * 1024 + 64 * 1024;
@@ -251,11 +237,7 @@ impl<R: Resource<Form>> Scenario for Http2<R> {
         *client = Client::default();
         client.sends.push_back((write::PREFACE.to_vec(), greeting()));
         client.sends.extend(windows());
-        let requests = match random.weighted(&[300, 695, 5]) {
-            0 => random.below(3),
-            1 => random.magnitude(1, 20) as usize,
-            _ => random.magnitude(512, 1023) as usize,
-        };
+        let requests = requests(random);
         for nth in 0..requests as u32 {
             let known = &self.requests[random.below(self.requests.len())];
             let stream = 2 * nth + 1;
@@ -300,13 +282,9 @@ impl<R: Resource<Form>> Scenario for Http2<R> {
                 client.started = client.is_incomplete.then_some(now.instant);
             }
         }
-        if expected.taken == expected.input.len() {
-            client.part = None;
-        } else if expected.taken > before {
-            client.part = Some(now.instant);
-        } else {
-            client.part.get_or_insert(now.instant);
-        }
+        expected.inside = client.part;
+        expected.note_start(before, now);
+        client.part = expected.inside;
         expected.inside = client.part.into_iter().chain(client.started).min();
     }
 
@@ -337,19 +315,11 @@ impl<R: Resource<Form>> Scenario for Http2<R> {
         if R::Job::EVER {
             return client.check_frames(&received[..new.end], now.unix_s);
         }
-        same_except_times(&expected.output, received, new.clone())?;
-        while let Some((_, end)) = expected.marks.get(client.checked)
-            && *end <= new.end
-        {
-            let index = client.checked;
-            client.checked += 1;
-            let start = index.checked_sub(1).map_or(0, |before| expected.marks[before].1);
-            let (model, reply) = (&expected.output[start..*end], &received[start..*end]);
-            if model.contains(&DATE) && index > 2 {
-                check_time(model, reply, client.asked[index], now.unix_s)?;
-            }
-        }
-        Ok(())
+        let (checked, asked) = (&mut client.checked, &client.asked);
+        same_replies(expected, received, new, checked, |index, model, reply| {
+            let has_time = model.contains(&DATE) && index > 2;
+            if has_time { check_time(model, reply, asked[index], now.unix_s) } else { Ok(()) }
+        })
     }
 
     fn is_short(&self, job: &<Self::Engine as regatta_engine::Engine>::Job) -> bool {

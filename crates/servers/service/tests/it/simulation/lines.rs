@@ -1,8 +1,9 @@
 //! The line programs: both forms of `double`, and the dialogue.
 
+use super::FAULTS;
 use regatta_engine::{
     Flow, Never, Now, Sessions,
-    simulator::{Expected, Fault, Random, Scenario, Visit, assert_finds, assert_holds},
+    simulator::{Expected, Random, Scenario, Visit, assert_finds, assert_holds},
 };
 use regatta_service::{Program, REPLY_FULL, ServiceProgram, by_hand, double};
 use regatta_testkit::by_tier;
@@ -153,13 +154,7 @@ where
                 break;
             }
         }
-        if expected.taken == expected.input.len() {
-            expected.inside = None;
-        } else if expected.taken > before {
-            expected.inside = Some(now.instant);
-        } else {
-            expected.inside.get_or_insert(now.instant);
-        }
+        expected.note_start(before, now);
     }
 
     fn work(&mut self, job: Never, _: Now, _: &mut Vec<u8>) -> Flow {
@@ -212,14 +207,7 @@ fn dialogue_by_hand_matches_its_model() {
 
 #[test]
 fn planted_faults_are_found() {
-    for fault in [
-        Fault::LostByte,
-        Fault::DoubledByte,
-        Fault::ReplyAfterTheEnd,
-        Fault::NeverCloses,
-        Fault::MissedTimer,
-        Fault::LostInputAtStop,
-    ] {
+    for fault in FAULTS {
         assert_finds(shared_double, fault, 1000);
     }
 }

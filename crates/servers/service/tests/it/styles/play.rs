@@ -9,6 +9,7 @@ use crate::styles::{
 };
 use futures_lite::future::block_on;
 use regatta_service::{Limits, Program, ServiceProgram, SessionFactory, by_hand, double};
+use regatta_testkit::pieces::pieces;
 use std::time::Duration;
 
 /// The limits of most plays. Both are whole multiples of all intervals derived from them.
@@ -92,14 +93,5 @@ pub fn same(got: &[u8], expected: &[u8], what: impl std::fmt::Debug) {
 
 /// Splits `input` into pieces of these sizes, repeatedly.
 pub fn cut(input: &[u8], cuts: &[usize]) -> Vec<Vec<u8>> {
-    let (mut pieces, mut rest) = (Vec::new(), input);
-    for cut in cuts.iter().cycle() {
-        if rest.is_empty() {
-            break;
-        }
-        let (piece, later) = rest.split_at(rest.len().min(*cut));
-        pieces.push(piece.to_vec());
-        rest = later;
-    }
-    pieces
+    pieces(input, cuts).map(<[u8]>::to_vec).collect()
 }

@@ -147,6 +147,7 @@ mod tests {
     use super::*;
     use crate::{
         exact::Exact,
+        pieces,
         script::{Conversations, Script},
     };
     use proptest::prelude::*;
@@ -201,23 +202,14 @@ mod tests {
     fn verdict<D: Dialect<ThreadState = ()>>(
         dialect: &D,
         (start, k): (u32, u32),
-        mut stream: &[u8],
+        stream: &[u8],
         cuts: &[usize],
     ) -> Result<u64, Box<Exchange>> {
-        let (mut cursor, mut complete) = (asked(dialect.script(), start, k), 0);
-        let (mut talk, mut cuts) = (dialect.talk(0), cuts.iter().cycle());
-        while !stream.is_empty() {
-            let (data, rest) = stream.split_at((*cuts.next().unwrap()).min(stream.len()));
+        let (mut cursor, mut talk) = (asked(dialect.script(), start, k), dialect.talk(0));
+        let complete = pieces::receive(stream, cuts, |data| {
             let at = At { cursor: &mut cursor, talk: &mut talk, desk: &mut () };
-            match dialect.receive(at, data, 0, &mut ()) {
-                Ok(n) => complete += u64::from(n),
-                Err(mut exchange) => {
-                    exchange.reply_index += complete;
-                    return Err(exchange);
-                }
-            }
-            stream = rest;
-        }
+            dialect.receive(at, data, 0, &mut ())
+        })?;
         assert_eq!(u64::from(cursor.owed()), u64::from(k) - complete);
         Ok(complete)
     }

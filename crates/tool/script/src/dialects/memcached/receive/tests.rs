@@ -1,7 +1,7 @@
 //! Correct replies pass and a changed byte is found, however replies are split.
 
 use super::*;
-use crate::{cursor::Cursor, script::Conversations};
+use crate::{cursor::Cursor, pieces, script::Conversations};
 use proptest::prelude::*;
 
 const PIPELINE: u32 = 20;
@@ -37,25 +37,16 @@ fn right(start: u32, k: u32) -> Vec<u8> {
 fn verdict(
     cache: &Memcached,
     (start, k): (u32, u32),
-    mut stream: &[u8],
+    stream: &[u8],
     cuts: &[usize],
 ) -> Result<u64, Box<Exchange>> {
     let (mut cursor, mut talk) = (Cursor::new(&cache.script, start), cache.talk(0));
     cursor.ask(k);
     cursor.wrote(cursor.unsent(&cache.script).len());
-    let (mut complete, mut cuts) = (0, cuts.iter().cycle());
-    while !stream.is_empty() {
-        let (data, rest) = stream.split_at((*cuts.next().unwrap()).min(stream.len()));
+    let complete = pieces::receive(stream, cuts, |data| {
         let at = At { cursor: &mut cursor, talk: &mut talk, desk: &mut () };
-        match cache.receive(at, data, 0, &mut ()) {
-            Ok(n) => complete += u64::from(n),
-            Err(mut exchange) => {
-                exchange.reply_index += complete;
-                return Err(exchange);
-            }
-        }
-        stream = rest;
-    }
+        cache.receive(at, data, 0, &mut ())
+    })?;
     assert_eq!(u64::from(cursor.owed()), u64::from(k) - complete);
     Ok(complete)
 }

@@ -8,10 +8,12 @@ use crate::dialects::http::{
 };
 use crate::{
     cursor::Cursor,
+    pieces::receive,
     protocol::{CompileOptions, Destination},
     time::SECOND,
 };
 use proptest::prelude::*;
+use regatta_testkit::pieces::pieces;
 
 const PIPELINE: u32 = 20;
 const TEXTS: [&str; 4] = ["alpha", "", "0123456789", "a\r\nb\0c"];
@@ -118,20 +120,12 @@ fn reply(content: &str, frame: Frame) -> Vec<u8> {
 fn verdict(
     http: &Http,
     (start, k): (u32, u32),
-    mut stream: &[u8],
+    stream: &[u8],
     cuts: &[usize],
-) -> Result<u32, Box<Exchange>> {
+) -> Result<u64, Box<Exchange>> {
     let mut client = Client::asked(http, start, k);
-    let (mut complete, mut cuts) = (0, cuts.iter().cycle());
-    while !stream.is_empty() {
-        let (data, rest) = stream.split_at((*cuts.next().unwrap()).min(stream.len()));
-        let before = complete;
-        complete += client
-            .receive(data)
-            .map_err(|e| Exchange { reply_index: e.reply_index + u64::from(before), ..*e })?;
-        stream = rest;
-    }
-    assert_eq!(client.cursor.owed(), k - complete);
+    let complete = receive(stream, cuts, |data| client.receive(data))?;
+    assert_eq!(u64::from(client.cursor.owed()), u64::from(k) - complete);
     Ok(complete)
 }
 
@@ -164,7 +158,7 @@ proptest! {
     ) {
         let http = http(requests());
         let (bytes, _) = stream(&http, asked, &frames);
-        prop_assert_eq!(verdict(&http, asked, &bytes, &cuts), Ok(asked.1));
+        prop_assert_eq!(verdict(&http, asked, &bytes, &cuts), Ok(asked.1.into()));
     }
 
     /// Changes a byte in a place that is checked: `HTTP/1.` in its first line, or the text itself (any
@@ -219,14 +213,8 @@ proptest! {
             let text = if right { "alpha" } else { "alpho" };
         let bytes = format!("HTTP/1.0 200 OK\r\n\r\n{text}").into_bytes();
         let mut client = Client::asked(&http, 0, 1);
-        let mut rest = &bytes[..];
-        for cut in cuts.iter().cycle() {
-            if rest.is_empty() {
-                break;
-            }
-            let (data, later) = rest.split_at((*cut).min(rest.len()));
+        for data in pieces(&bytes, &cuts) {
             prop_assert_eq!(client.receive(data), Ok(0));
-            rest = later;
         }
         match client.end() {
             Ok(complete) => {

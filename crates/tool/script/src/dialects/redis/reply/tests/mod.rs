@@ -12,6 +12,7 @@ use crate::{
     cursor::Cursor,
     dialect::{At, Dialect},
     dialects::redis::RedisAsks,
+    pieces,
     protocol::{Asks, CompileOptions, Destination, Speech},
     time::Nanos,
     workload::file::FileText,
@@ -167,21 +168,10 @@ impl<'d> Client<'d> {
 
     /// Takes replies in pieces. Returns how many were correct, or the exchange that was not.
     fn take(&mut self, stream: &[u8], cuts: &[usize], now: Nanos) -> Result<u64, Box<Exchange>> {
-        let (mut complete, mut cuts, mut rest) = (0, cuts.iter().cycle(), stream);
-        while !rest.is_empty() {
-            let (data, later) = rest.split_at((*cuts.next().unwrap()).min(rest.len()));
+        pieces::receive(stream, cuts, |data| {
             let Client { cursor, talk, desk, .. } = self;
-            let at = At { cursor, talk, desk };
-            match self.redis.receive(at, data, now, &mut ()) {
-                Ok(replies) => complete += u64::from(replies),
-                Err(mut exchange) => {
-                    exchange.reply_index += complete;
-                    return Err(exchange);
-                }
-            }
-            rest = later;
-        }
-        Ok(complete)
+            self.redis.receive(At { cursor, talk, desk }, data, now, &mut ())
+        })
     }
 }
 
