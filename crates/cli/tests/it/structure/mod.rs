@@ -109,20 +109,6 @@ fn within(needs: &Needs, cycle: &[&str], part: impl Fn(&str) -> &str) -> String 
     text
 }
 
-/// `scripts/test` names the test programs, to run those named `it` beside the others. `full` is the full tier.
-#[test]
-fn every_test_program_is_named_in_the_script_that_runs_them() {
-    let script = fs::read_to_string(workspace().join("scripts/test")).expect("scripts/test");
-    for entry in crates().iter().filter_map(|of| fs::read_dir(of.join("tests")).ok()).flatten() {
-        let path = entry.expect("an entry").path();
-        let is_source = path.extension().is_some_and(|ending| ending == "rs");
-        let is_program = is_source || path.join("main.rs").is_file();
-        let name = path.file_stem().expect("a name").to_string_lossy();
-        let named = script.contains(&format!("--test {name} ")) || name == "full";
-        assert!(named || !is_program, "{}: add --test {name}", path.display());
-    }
-}
-
 #[test]
 fn no_folder_has_more_than_15_files() {
     let root = workspace();
