@@ -106,7 +106,8 @@ fn nothing_is_emitted_inside_the_window() {
         })
         .collect();
     assert!(open.len() >= 2, "of the warm-up: {open:?}");
-    assert!(open.iter().all(|open| *open == 4), "{open:?}");
+    // On a busy machine the first sample can be taken before they are connected.
+    assert!(open.is_sorted() && open.ends_with(&[4]), "{open:?}");
 }
 
 #[test]
