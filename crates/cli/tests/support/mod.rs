@@ -239,21 +239,18 @@ impl Drop for Server {
 /// Sends the same request again and again, until the server has taken nothing for half a second. Returns how many bytes it
 /// has taken.
 pub fn send_until_stuck(mut stream: &TcpStream, request: &[u8]) -> usize {
-    stream.set_nonblocking(true).unwrap();
+    stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
     let chunk = request.repeat(1 + (1 << 14) / request.len());
-    let (mut sent, mut stuck) = (0, Instant::now());
-    while stuck.elapsed() < Duration::from_millis(500) {
+    let mut sent = 0;
+    loop {
         assert!(sent < 1 << 28, "the server never stops reading");
         match stream.write(&chunk[sent % request.len()..]) {
-            Ok(wrote) => (sent, stuck) = (sent + wrote, Instant::now()),
-            // The buffers are full.
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                thread::sleep(Duration::from_millis(5));
-            }
+            Ok(wrote) => sent += wrote,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
             Err(error) => panic!("{error}"),
         }
     }
-    stream.set_nonblocking(false).unwrap();
+    stream.set_write_timeout(None).unwrap();
     sent
 }
 
