@@ -11,6 +11,7 @@
 //! | `published/open-loop` | the table of percentiles of the page about open loops |
 //! | `published/capacity` | the result of a search for a capacity |
 //! | `published/quick load` | the cost of the load beside that of the null server |
+//! | `published/RACE over its loads` | the answer over all loads, and the ratios at each |
 //! | `published/RACE at LOAD` | the answer and the table of a load; `*` in it stands for any number |
 //! | `TYPE in CRATE/FILE.rs` | the fields of a type of the JSON or of a file, from their comments |
 
@@ -85,6 +86,11 @@ fn text_of(source: &str) -> Option<String> {
         let about = read(&format!("{folder}/about.toml"))?;
         let summary = read(&format!("{folder}/summary.json"))?;
         return Some(at_load(&about, &summary, load));
+    }
+    if let Some(folder) = source.strip_suffix(" over its loads") {
+        let about = read(&format!("{folder}/about.toml"))?;
+        let summary = read(&format!("{folder}/summary.json"))?;
+        return Some(over_loads(&about, &summary, &read(&format!("{folder}/table.txt"))?));
     }
     if let Some((name, file)) = source.split_once(" in ") {
         let (name_of_crate, file) = file.split_once('/').expect("CRATE/FILE.rs");
@@ -180,14 +186,30 @@ fn at_load(about: &str, summary: &str, load: &str) -> String {
     let subject = if many { format!("- {load}: ") } else { String::new() };
     let answer = only(&format!(r"(?m)^{subject}(\*\*.*)$"));
     let rows = only(&format!(r"(?s)\n### [^·\n]* · {load}(?: · [^\n]*)?\n(.*?)(?:\n### |$)"));
+    let rows = with_columns(rows.trim(), &SHOWN);
+    format!("\n{answer}\n\n{}:\n\n{rows}\n\n", origin(&about, &summary))
+}
+
+/// How, when and where a race was run.
+fn origin(about: &About, summary: &Summary) -> String {
     let About { race, arguments, date, commit, .. } = about;
     let command = format!("regatta race {race} {arguments}");
-    format!(
-        "\n{answer}\n\n`{}` on {date}, commit {commit}, {}:\n\n{}\n\n",
-        command.trim_end(),
-        summary.asked.setup.cpu,
-        with_columns(rows.trim(), &SHOWN)
-    )
+    format!("`{}` on {date}, commit {commit}, {}", command.trim_end(), summary.asked.setup.cpu)
+}
+
+/// The answer of a race over its loads, and the ratios at each load, as in the terminal.
+///
+/// # Panics
+///
+/// If the race has only one load.
+fn over_loads(about: &str, summary: &str, table: &str) -> String {
+    let about: About = toml::from_str(about).expect("about.toml");
+    let summary: Summary = serde_json::from_str(summary).expect("summary.json");
+    let starting = |start| table.split("\n\n").filter(move |block| block.starts_with(start));
+    let blocks: Vec<&str> = starting("Over ").chain(starting("cost as a multiple of ")).collect();
+    assert!(blocks.len() > 1, "{} is a race with several loads", about.race);
+    let origin = origin(&about, &summary);
+    format!("\n{origin}:\n\n```text\n{}\n```\n\n", blocks.join("\n\n"))
 }
 
 /// The columns of a load's table in the book, if it has them; the whole table is wider than a page.
