@@ -48,6 +48,9 @@ fn an_entry_is_built_raced_with_its_mounts_and_stopped() {
     if built.status.code() != Some(0) {
         return skip(&format!("an image cannot be built here: {}", built.stderr));
     }
+    let refused = course.race(&["races/arena-json.toml", "--schedule", "duels"]).with_status(2);
+    let said = "arena-plain always listens on port 8080, so it and its twin";
+    assert!(refused.stderr.contains(said), "{}", refused.stderr);
     for profile in ["json", "limited-conn"] {
         let (race, out) = (format!("races/arena-{profile}.toml"), format!("out-{profile}"));
         // A load of a number of requests waits for each reply however long a busy machine delays it.
@@ -68,9 +71,6 @@ fn an_entry_is_built_raced_with_its_mounts_and_stopped() {
             assert!(round.requests > 0 && round.served_by_others.is_none(), "{round:?}");
         }
     }
-    let refused = course.race(&["races/arena-json.toml", "--schedule", "duels"]).with_status(2);
-    let said = "arena-plain always listens on port 8080, so it and its twin";
-    assert!(refused.stderr.contains(said), "{}", refused.stderr);
     let engine = container_engine().unwrap();
     let removed = Command::new(engine).args(["rmi", "--force", "localhost/arena-plain"]).output();
     assert!(removed.unwrap().status.success());
