@@ -55,7 +55,8 @@ fn an_entry_is_built_raced_with_its_mounts_and_stopped() {
         let (race, out) = (format!("races/arena-{profile}.toml"), format!("out-{profile}"));
         // A load of a number of requests waits for each reply however long a busy machine delays it.
         let bundled = fs::read_to_string(course.path(&race)).unwrap();
-        let counted = bundled.replace("connections = [64, 512]", "connections = 16\nrequests = 500");
+        let counted =
+            bundled.replace("connections = [64, 512]", "connections = 16\nrequests = 500");
         assert_ne!(bundled, counted);
         fs::write(course.path(&race), counted).unwrap();
         let ended = course.race(&[&race, "--rounds", "1", "--out", &out]);
