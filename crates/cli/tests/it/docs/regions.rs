@@ -82,14 +82,17 @@ fn filled(page: &str, mut text_of: impl FnMut(&str) -> Option<String>) -> String
 /// Returns the text of a source, or `None` if it is not published.
 fn text_of(source: &str) -> Option<String> {
     let read = |name: &str| fs::read_to_string(root().join(name)).ok();
+    let published = |folder: &str| -> Option<(About, Summary)> {
+        let about = toml::from_str(&read(&format!("{folder}/about.toml"))?).expect("about.toml");
+        let summary = serde_json::from_str(&read(&format!("{folder}/summary.json"))?);
+        Some((about, summary.expect("summary.json")))
+    };
     if let Some((folder, load)) = source.split_once(" at ") {
-        let about = read(&format!("{folder}/about.toml"))?;
-        let summary = read(&format!("{folder}/summary.json"))?;
+        let (about, summary) = published(folder)?;
         return Some(at_load(&about, &summary, load));
     }
     if let Some(folder) = source.strip_suffix(" over its loads") {
-        let about = read(&format!("{folder}/about.toml"))?;
-        let summary = read(&format!("{folder}/summary.json"))?;
+        let (about, summary) = published(folder)?;
         return Some(over_loads(&about, &summary, &read(&format!("{folder}/table.txt"))?));
     }
     if let Some((name, file)) = source.split_once(" in ") {
@@ -171,10 +174,8 @@ fn list() -> String {
 /// # Panics
 ///
 /// If the race has no such load, or several.
-fn at_load(about: &str, summary: &str, load: &str) -> String {
-    let about: About = toml::from_str(about).expect("about.toml");
-    let summary: Summary = serde_json::from_str(summary).expect("summary.json");
-    let markdown = regatta_report::markdown(&summary);
+fn at_load(about: &About, summary: &Summary, load: &str) -> String {
+    let markdown = regatta_report::markdown(summary);
     let load = regex::escape(load).replace(r"\*", "[0-9.k]+");
     let only = |pattern: &str| {
         let pattern = Regex::new(pattern).unwrap();
@@ -187,7 +188,7 @@ fn at_load(about: &str, summary: &str, load: &str) -> String {
     let answer = only(&format!(r"(?m)^{subject}(\*\*.*)$"));
     let rows = only(&format!(r"(?s)\n### [^·\n]* · {load}(?: · [^\n]*)?\n(.*?)(?:\n### |$)"));
     let rows = with_columns(rows.trim(), &SHOWN);
-    format!("\n{answer}\n\n{}:\n\n{rows}\n\n", origin(&about, &summary))
+    format!("\n{answer}\n\n{}:\n\n{rows}\n\n", origin(about, summary))
 }
 
 /// How, when and where a race was run.
@@ -202,13 +203,11 @@ fn origin(about: &About, summary: &Summary) -> String {
 /// # Panics
 ///
 /// If the race has only one load.
-fn over_loads(about: &str, summary: &str, table: &str) -> String {
-    let about: About = toml::from_str(about).expect("about.toml");
-    let summary: Summary = serde_json::from_str(summary).expect("summary.json");
+fn over_loads(about: &About, summary: &Summary, table: &str) -> String {
     let starting = |start| table.split("\n\n").filter(move |block| block.starts_with(start));
     let blocks: Vec<&str> = starting("Over ").chain(starting("cost as a multiple of ")).collect();
     assert!(blocks.len() > 1, "{} is a race with several loads", about.race);
-    let origin = origin(&about, &summary);
+    let origin = origin(about, summary);
     format!("\n{origin}:\n\n```text\n{}\n```\n\n", blocks.join("\n\n"))
 }
 
