@@ -48,8 +48,9 @@ pub(crate) struct Hello<'c> {
     /// A user name and a password.
     pub(crate) auth: Option<(&'c [u8], &'c [u8])>,
     name: Option<&'c [u8]>,
-    /// An option that is wrong. As in Redis, this is noticed only after the password was checked.
-    pub(crate) wrong: Option<&'c [u8]>,
+    /// The error about the first option that is wrong. As in Redis, it comes only after the options before it were
+    /// obeyed: a password was checked, and a name was set.
+    pub(crate) wrong: Option<Vec<u8>>,
 }
 
 impl Identity {
@@ -181,10 +182,15 @@ impl Identity {
                 hello.auth = command.arg(at + 1).zip(command.arg(at + 2));
                 at += 3;
             } else if command.is(at, "setname") && command.len() > at + 1 {
+                if !command.arg(at + 1).is_some_and(is_name) {
+                    hello.wrong = Some(WRONG_NAME.to_vec());
+                    break;
+                }
                 hello.name = command.arg(at + 1);
                 at += 2;
             } else {
-                hello.wrong = Some(option);
+                let error = [b"ERR Syntax error in HELLO option '", option, b"'"].concat();
+                hello.wrong = Some(error);
                 break;
             }
         }
@@ -194,11 +200,11 @@ impl Identity {
     /// Answers HELLO of a client that may send commands.
     pub(crate) fn greet(&mut self, hello: Hello<'_>, redis: &str) -> Answer {
         let Hello { resp3, name, wrong, .. } = hello;
-        if let Some(option) = wrong {
-            return Err([b"ERR Syntax error in HELLO option '", option, b"'"].concat());
-        }
         if let Some(name) = name {
             self.set_name(name)?;
+        }
+        if let Some(error) = wrong {
+            return Err(error);
         }
         self.resp3 = resp3;
         let mut out = if resp3 { b"%7\r\n".to_vec() } else { b"*14\r\n".to_vec() };
@@ -240,7 +246,7 @@ impl Identity {
     }
 
     fn set_name(&mut self, name: &[u8]) -> Result<(), Vec<u8>> {
-        if !name.iter().all(|byte| (b'!'..=b'~').contains(byte)) {
+        if !is_name(name) {
             return Err(WRONG_NAME.to_vec());
         }
         self.name = name.to_vec();
@@ -260,6 +266,11 @@ impl Identity {
             bulked(text.as_bytes())
         }
     }
+}
+
+/// Returns whether a client may have this name.
+fn is_name(name: &[u8]) -> bool {
+    name.iter().all(u8::is_ascii_graphic)
 }
 
 /// The database that SELECT names.
@@ -319,6 +330,31 @@ mod tests {
         says("CLIENT GETNAME\r\n", "$-1\r\n");
         says("CLIENT SETNAME me\r\n", "+OK\r\n");
         says("CLIENT GETNAME\r\n", "$2\r\nme\r\n");
+    }
+
+    #[test]
+    fn hello_obeys_its_options_up_to_the_first_that_is_wrong() {
+        let limits = CommandLimits { args: 9, bulk: 100, inline: 100, command: 100 };
+        let name = "-ERR Client names cannot contain spaces, newlines or special characters.";
+        let more = "-ERR Syntax error in HELLO option 'more'";
+        let password = "-WRONGPASS invalid username-password pair or user is disabled.";
+        for (line, error, named) in [
+            ("HELLO 3 SETNAME \"a b\" more", name, ""),
+            ("HELLO 3 SETNAME me more", more, "me"),
+            ("HELLO 3 SETNAME me SETNAME \"a b\"", name, "me"),
+            ("HELLO 3 more SETNAME me", more, ""),
+            ("HELLO 3 AUTH nobody x SETNAME \"a b\"", password, ""),
+            ("HELLO 3 SETNAME \"a b\" AUTH nobody x", name, ""),
+        ] {
+            let mut identity = Identity::numbered(7, true);
+            let mut commands = Commands::new(limits);
+            let line = format!("{line}\r\n");
+            let (_, command) = commands.next(line.as_bytes()).unwrap();
+            let answer = identity.hello(&command.unwrap(), None, "7.0.15");
+            assert_eq!([b"-", &answer.unwrap_err()[..]].concat(), error.as_bytes(), "{line}");
+            assert_eq!(identity.name(), named.as_bytes(), "{line}");
+            assert!(!identity.resp3, "{line}");
+        }
     }
 
     #[test]
