@@ -1,10 +1,9 @@
 //! Autobahn's WebSocket fuzzing client against `/echo`: no case fails, and none is non-strict.
 //!
-//! Skipped if it is not installed (scripts/setup installs it, given a Python 2.7). The cases that measure speed (9)
-//! and most of the compression cases (12, 13), these on one model, are run only for `REGATTA_TESTS=full`.
+//! Skipped if it is not installed (scripts/setup installs it, given a Python 2.7).
 
 use crate::support::Server;
-use regatta_testkit::{child::run_within, is_full, machine, skip};
+use regatta_testkit::{child::run_within, machine, skip};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, fs, path::PathBuf, process::Command, time::Duration};
 use tempfile::TempDir;
@@ -73,29 +72,41 @@ fn conforms(model: &str, options: &[&str], cases: &[&str], without: &[&str], lea
     assert!(all.len() >= least, "{model}: {} cases", all.len());
 }
 
-const MISSING: &str = "Autobahn's suite is not installed (scripts/setup)";
+/// Holds the machine with others. `None`, and reported: the suite is not installed.
+fn turn() -> Option<machine::Turn> {
+    if wstest().is_none() {
+        skip("Autobahn's suite is not installed (scripts/setup)");
+        return None;
+    }
+    Some(machine::shared())
+}
 
 #[test]
 fn no_case_fails_and_none_is_non_strict() {
-    if wstest().is_none() {
-        return skip(MISSING);
-    }
-    let _turn = machine::shared();
-    let without = if is_full() { vec!["12.*", "13.*"] } else { vec!["9.*", "12.*", "13.*"] };
-    MODELS.iter().for_each(|model| conforms(model, &[], &["*"], &without, 240));
+    let Some(_turn) = turn() else { return };
+    MODELS.iter().for_each(|model| conforms(model, &[], &["*"], &["12.*", "13.*"], 240));
 }
 
 #[test]
 fn no_compression_case_fails() {
     const FEW: [&str; 8] =
         ["12.1.1", "12.1.10", "12.2.3", "12.4.5", "13.1.1", "13.3.4", "13.5.2", "13.7.6"];
-    if wstest().is_none() {
-        return skip(MISSING);
-    }
-    let _turn = machine::shared();
-    // All models have the same code for compression, and the suite takes seven minutes for all of its cases.
+    let Some(_turn) = turn() else { return };
     MODELS.iter().for_each(|model| conforms(model, &["--deflate"], &FEW, &[], FEW.len()));
-    if is_full() {
-        conforms("percore", &["--deflate"], &["12.*", "13.*"], &[], 216);
-    }
+}
+
+/// All cases of a group, on one model: all have the same code for compression, and the suite takes minutes.
+fn compression(cases: &str, least: usize) {
+    let Some(_turn) = turn() else { return };
+    conforms("percore", &["--deflate"], &[cases], &[], least);
+}
+
+#[test]
+fn no_case_with_different_data_to_compress_fails() {
+    compression("12.*", 90);
+}
+
+#[test]
+fn no_case_with_different_parameters_of_compression_fails() {
+    compression("13.*", 126);
 }
