@@ -189,8 +189,9 @@ impl Identity {
                 hello.name = command.arg(at + 1);
                 at += 2;
             } else {
-                let error = [b"ERR Syntax error in HELLO option '", option, b"'"].concat();
-                hello.wrong = Some(error);
+                let option = printable(option);
+                hello.wrong =
+                    Some([b"ERR Syntax error in HELLO option '", &option[..], b"'"].concat());
                 break;
             }
         }
@@ -306,15 +307,16 @@ pub(crate) fn set_info(command: &Command<'_>) -> Vec<u8> {
     [b"-ERR ", option, why].concat()
 }
 
-/// A text without the bytes that an error cannot contain.
+/// An argument as Redis shows it in an error: like `%s` in C up to the first zero byte, with spaces for line breaks.
 fn printable(text: &[u8]) -> Vec<u8> {
-    text.iter().map(|byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte }).collect()
+    let bytes = text.iter().take_while(|byte| **byte != 0);
+    bytes.map(|byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte }).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use regatta_proto::resp::{CommandLimits, Commands};
+    use regatta_proto::resp::{CommandLimits, Commands, write_command};
 
     #[test]
     fn a_client_learns_its_number_and_the_name_that_it_has_set() {
@@ -338,22 +340,26 @@ mod tests {
         let name = "-ERR Client names cannot contain spaces, newlines or special characters.";
         let more = "-ERR Syntax error in HELLO option 'more'";
         let password = "-WRONGPASS invalid username-password pair or user is disabled.";
-        for (line, error, named) in [
-            ("HELLO 3 SETNAME \"a b\" more", name, ""),
-            ("HELLO 3 SETNAME me more", more, "me"),
-            ("HELLO 3 SETNAME me SETNAME \"a b\"", name, "me"),
-            ("HELLO 3 more SETNAME me", more, ""),
-            ("HELLO 3 AUTH nobody x SETNAME \"a b\"", password, ""),
-            ("HELLO 3 SETNAME \"a b\" AUTH nobody x", name, ""),
+        for (words, error, named) in [
+            (&["SETNAME", "a b", "more"][..], name, ""),
+            (&["SETNAME", "me", "more"], more, "me"),
+            (&["SETNAME", "me", "SETNAME", "a b"], name, "me"),
+            (&["more", "SETNAME", "me"], more, ""),
+            (&["SETNAME", "me", "more\0\r\n"], more, "me"),
+            (&["a\r\nb"], "-ERR Syntax error in HELLO option 'a  b'", ""),
+            (&["AUTH", "nobody", "x", "SETNAME", "a b"], password, ""),
+            (&["SETNAME", "a b", "AUTH", "nobody", "x"], name, ""),
         ] {
             let mut identity = Identity::numbered(7, true);
             let mut commands = Commands::new(limits);
-            let line = format!("{line}\r\n");
-            let (_, command) = commands.next(line.as_bytes()).unwrap();
+            let mut line = Vec::new();
+            let all = [&["HELLO", "3"], words].concat();
+            write_command(all.iter().map(|word| word.as_bytes()), &mut line);
+            let (_, command) = commands.next(&line).unwrap();
             let answer = identity.hello(&command.unwrap(), None, "7.0.15");
-            assert_eq!([b"-", &answer.unwrap_err()[..]].concat(), error.as_bytes(), "{line}");
-            assert_eq!(identity.name(), named.as_bytes(), "{line}");
-            assert!(!identity.resp3, "{line}");
+            assert_eq!([b"-", &answer.unwrap_err()[..]].concat(), error.as_bytes(), "{words:?}");
+            assert_eq!(identity.name(), named.as_bytes(), "{words:?}");
+            assert!(!identity.resp3, "{words:?}");
         }
     }
 
