@@ -32,35 +32,38 @@ fn other_clients_do_not_wait_for_a_client_that_does_not_read(model: &str) {
         client(&proxy).ask(&[&b"SET"[..], b"large", &vec![b'x'; VALUE]]);
         let capacity = load(&proxy, load_cpu, &[], false)["rate_per_s"].as_f64().unwrap();
         let rate = format!("{:.0}", 0.3 * capacity);
-        let p99 = |is_beside: bool| {
+        let p95 = |is_beside: bool| {
             let result = load(&proxy, load_cpu, &["--rate", &rate], is_beside);
-            result["latency_ns"]["p99"].as_f64().expect("a p99")
+            result["latency_ns"]["p95"].as_f64().expect("a p95")
         };
         let of_pair = |pair: usize| {
             // The order alternates from pair to pair.
-            let (first, second) = (p99(pair.is_multiple_of(2)), p99(!pair.is_multiple_of(2)));
+            let (first, second) = (p95(pair.is_multiple_of(2)), p95(!pair.is_multiple_of(2)));
             if pair.is_multiple_of(2) { first / second } else { second / first }
         };
         let mut ratios: Vec<f64> = (0..PAIRS).map(of_pair).collect();
         ratios.sort_by(f64::total_cmp);
-        // Not the mean: a pause of the machine of 20 ms multiplies the p99 of one load.
+        // Not the mean: a pause of the machine of 25 ms multiplies the p95 of one load.
         let [low, high] = INTERVAL.map(|rank| ratios[rank]);
         println!(
-            "{model}: at {rate}/s, p99 beside a client that leaves 300 MB unread is [{low:.2} to \
-             {high:.2}] times the p99 without it, median of {PAIRS} pairs"
+            "{model}: at {rate}/s, p95 beside a client that leaves 300 MB unread is [{low:.2} to \
+             {high:.2}] times the p95 without it, median of {PAIRS} pairs"
         );
         assert!(high < 1.25, "{ratios:?}");
     }
 }
 
-/// Runs `regatta load` for two seconds with 50 connections and returns its result. With `is_beside`,
+/// Runs `regatta load` for half a second with 50 connections and returns its result. With `is_beside`,
 /// another client requests 300 MB in the middle of the load and reads none of it.
+///
+/// The p95 of so short a load is of all requests if the others wait for 25 ms. One request of 100 waits for the kernel to
+/// switch between the processes of this CPU, so the p99 is by chance 0.3 or 6 ms.
 fn load(proxy: &Server, cpu: u32, more: &[&str], is_beside: bool) -> serde_json::Value {
     let url = format!("redis://{}", proxy.addr);
-    let mut load = regatta!("load {url} -c 50 -d 2s --warm-up 500ms --cpus {cpu} --json -");
+    let mut load = regatta!("load {url} -c 50 -d 500ms --warm-up 500ms --cpus {cpu} --json -");
     let load = load.args(more).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let bad = is_beside.then(|| {
-        thread::sleep(Duration::from_millis(1500));
+        thread::sleep(Duration::from_millis(750));
         unread(proxy)
     });
     let output = load.wait_with_output().unwrap();
