@@ -191,7 +191,7 @@ pub enum Until {
     /// When this many requests were sent and are settled (answered or lost). The server receives
     /// exactly this many, plus repeats of those that it left unanswered after it announced the close
     /// of their connection. There is no warm-up, and the window opens before the first connect, so that
-    /// connecting is included. With fewer requests than connections, only as many connections as
+    /// connecting is included; all connections are opened at once. With fewer requests than connections, only as many connections as
     /// requests are opened. On a hub, and where connections store values first, all connections are
     /// opened first, each sends one additional request to join, and then the window opens (not with
     /// [`Drive::Churn`]).
@@ -253,6 +253,9 @@ impl Plan {
         }
     }
 
+    /// See [`Plan::most_opening`].
+    const MOST_OPENING: usize = 64;
+
     /// The same plan with no more connections than requests. If all connections join first, all stay:
     /// on a hub, each receives what the others send.
     pub fn needed(&self) -> Plan {
@@ -303,6 +306,15 @@ impl Plan {
         matches!(self.until, Until::Requests(_))
             && (self.workload.is_pushed() || self.workload.prepares())
             && !self.drive.churns()
+    }
+
+    /// Maximum number of connections of one of `processes` load processes that wait for their first reply at a time,
+    /// if no due request opens them. Where the window opens before the first connect, all are opened at once, as
+    /// `ab -c` does: their number is that of the clients which the server has to accept. Otherwise opening is not
+    /// measured, and they are fewer than the shortest accept queues in practice (100 and 128).
+    pub(crate) fn most_opening(&self, processes: usize) -> usize {
+        let at_once = !matches!(self.until, Until::Elapsed(_)) && !self.joins_first();
+        if at_once { self.connections } else { (Self::MOST_OPENING / processes).max(1) }
     }
 
     /// Number of requests that join connections before the counted ones: the first of each connection.

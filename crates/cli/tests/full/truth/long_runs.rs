@@ -1,4 +1,5 @@
-//! Contenders that warm up: a race reports the same ratio as long runs of warm servers.
+//! Contenders that warm up: a race reports the same ratio as long runs of warm servers. A race freezes each contender
+//! while others run, and says so if one then costs more; that share is not warm-up.
 
 use crate::{
     support::{contender::Running, regatta},
@@ -8,7 +9,7 @@ use crate::{
     },
 };
 use regatta_race::{Contender, RoleCpus, Store, built_in, peers_folder};
-use regatta_record::{Estimate, LoadResult, Summary};
+use regatta_record::{Doubt, Estimate, Finding, LoadResult, Summary};
 use regatta_testkit::{
     child::{in_own_process, run_within},
     skip,
@@ -67,7 +68,8 @@ fn of_long_runs(turn: &Turn, workload: &str, load: &str, names: &[&str]) {
     let summary = race(turn, folder.path(), workload, load, &here);
     check_flat(&summary, folder.path());
     println!(
-        "\n{workload}: ratio to {BASELINE} in the race, in seconds 20 to 40 of long runs; warm-up"
+        "\n{workload}: ratio to {BASELINE} in the race × in long slices, where the race says that it differs there; in \
+         seconds 20 to 40 of long runs; difference; warm-up"
     );
     let mut wrong = Vec::new();
     for peer in here {
@@ -78,7 +80,12 @@ fn of_long_runs(turn: &Turn, workload: &str, load: &str, names: &[&str]) {
             .collect();
         let long = (logs.iter().sum::<f64>() / PAIRS as f64).exp();
         let raced = cell(&summary, name);
-        let off = raced.ratio_to_baseline.map(|ratio| ratio.mean / long - 1.0);
+        let (ratio, unfrozen) = (raced.ratio_to_baseline, in_long_slices(&summary, name));
+        let ratio = ratio.map(|Estimate { mean, low, high }| {
+            let [mean, low, high] = [mean, low, high].map(|value| value * unfrozen);
+            Estimate { mean, low, high }
+        });
+        let off = ratio.map(|ratio| ratio.mean / long - 1.0);
         let settling = raced.settling.map(|s| {
             let class = s.class.in_words();
             format!(
@@ -89,15 +96,24 @@ fn of_long_runs(turn: &Turn, workload: &str, load: &str, names: &[&str]) {
         });
         let off_percent = off.map_or("?".to_owned(), |off| format!("{:+.1}%", off * 100.0));
         println!(
-            "{name:10} {}  {long:.3}  {off_percent}  {}",
+            "{name:10} {} × {unfrozen:.3}  {long:.3}  {off_percent}  {}",
             shown(raced),
             settling.unwrap_or_default()
         );
-        if !raced.ratio_to_baseline.is_some_and(|ratio| agrees(&ratio, long)) {
+        if !ratio.is_some_and(|ratio| agrees(&ratio, long)) {
             wrong.push(name.clone());
         }
     }
     assert!(wrong.is_empty(), "other ratios than those of long runs: {wrong:?}");
+}
+
+/// The cost in long slices over that in usual ones, relative to the baseline's, if the race says that it differs.
+fn in_long_slices(summary: &Summary, name: &str) -> f64 {
+    let of = |one: &Finding| match one.doubt {
+        Doubt::LongSlices { factor, .. } if one.contender.as_deref() == Some(name) => Some(factor),
+        _ => None,
+    };
+    summary.findings.iter().find_map(of).unwrap_or(1.0)
 }
 
 /// Whether the ratio of a race agrees with that of long runs.

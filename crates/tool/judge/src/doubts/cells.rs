@@ -1,9 +1,6 @@
 //! Findings on single cells that may mislead, and void no figure.
 
-use crate::{
-    cell::{little, observed::CellRounds},
-    compared::field::Field,
-};
+use crate::{cell::observed::CellRounds, compared::field::Field};
 use regatta_record::{Asked, Doubt, Finding, WarmUpClass};
 
 /// Share of a cost from which its possible absence matters.
@@ -20,13 +17,12 @@ pub fn findings(asked: &Asked, fields: &[Field]) -> Vec<Finding> {
         let was_running = was_running(&o.name);
         (starts > 0).then_some(Doubt::NoControlGroup { starts, of, was_running })
     };
-    let checks: [Check<'_>; 10] = [
+    let checks: [Check<'_>; 9] = [
         &unbounded,
         &unseen_cpu,
         &errors,
         &partly_observed,
         &no_latency,
-        &contradiction,
         &other_arrivals,
         &few_passed,
         &never_settled,
@@ -56,12 +52,6 @@ fn partly_observed(_: &Field, o: &CellRounds) -> Option<Doubt> {
 
 fn no_latency(_: &Field, o: &CellRounds) -> Option<Doubt> {
     Some(Doubt::NoLatency { why: o.unreadable.clone()? })
-}
-
-/// Figures that contradict each other by Little's law. On shared CPUs each side waits for the other.
-fn contradiction(field: &Field, o: &CellRounds) -> Option<Doubt> {
-    let residual = little::residual(&field.load, o).filter(|r| r.abs() >= little::LITTLE)?;
-    field.shared.is_empty().then_some(Doubt::Little { residual })
 }
 
 /// Arrivals that had the requested shape in most rounds, but not in all. Where they had it in fewer, the

@@ -18,6 +18,7 @@ pub use open::AtRate;
 pub use remedy::Remedy;
 pub use used::{BUSY, Used, WAITED};
 
+use crate::cell::little;
 use crate::cell::network;
 use crate::cell::observed::CellRounds;
 use crate::cell::signals::Signals;
@@ -60,7 +61,11 @@ pub fn verdict(observed: &CellRounds, conditions: Conditions<'_>) -> Verdict {
             .with_remedy("`regatta race --resume` continues an interrupted race");
     }
     let own_work = own_work::findings(observed, conditions.below_floor);
-    together(own_work.chain([as_measured(observed, conditions)]))
+    let measured = as_measured(observed, conditions);
+    // On shared CPUs each side waits for the other.
+    let in_flight = little::in_flight(conditions.load, observed);
+    let in_flight = in_flight.filter(|_| conditions.shared.is_empty());
+    together(own_work.chain([measured]).chain(in_flight))
 }
 
 /// Judges the measurement, assuming that it is the contender's own work.

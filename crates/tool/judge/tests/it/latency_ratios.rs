@@ -50,9 +50,21 @@ fn race(loads: &[LoadShape], passes: u32, truth_is: Truth<'_>) -> (Asked, Vec<Ro
     for round in &mut rounds {
         let own = (NOISE * normal(&mut random)).exp();
         let scale = own * (truth_is.machine)(round.round);
-        round.histogram = encode_histogram(&latencies(2_000, scale, (truth_is.tail)(round)));
+        record(round, scale, (truth_is.tail)(round));
     }
     (asked(&NAMES, passes, loads), rounds)
+}
+
+/// Gives a round such latencies, and with a bound on the requests in flight the rate that follows from them (Little's
+/// law).
+fn record(round: &mut Round, scale: f64, tail: f64) {
+    let mut samples = 2_000;
+    if let Drive::Bounded { in_flight } = round.load.drive {
+        let window = round.window_ns as f64 / latencies(samples, scale, tail).mean();
+        samples = (f64::from(in_flight.get()) * window) as u64;
+        round.requests = samples;
+    }
+    round.histogram = encode_histogram(&latencies(samples, scale, tail));
 }
 
 fn steady(_: u32) -> f64 {
@@ -299,7 +311,7 @@ fn an_interval_needs_rounds_and_must_be_meaningful() {
     let (asked, mut rounds) = same(2);
     assert!(to_baseline(&asked, &rounds).p95.is_some());
     let odd = rounds.iter_mut().find(|round| round.contender == "hub").unwrap();
-    odd.histogram = encode_histogram(&latencies(2_000, 2.0, 1.0));
+    record(odd, 2.0, 1.0);
     let why = refused(&asked, &rounds);
     assert!(why.starts_with("the interval extends beyond a tenth"), "{why}");
 }

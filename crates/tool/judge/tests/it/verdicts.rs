@@ -8,8 +8,8 @@ use crate::simulated::{
 };
 use regatta_judge::judge;
 use regatta_record::{
-    Arrivals, Asked, Carried, Cell, Drive, Figure, Kind, Life, LoadShape, Machine, NetworkUse,
-    Round, Summary, Verdict, WarmUpDone,
+    Arrivals, Asked, Carried, Cell, CellFinding, Drive, Figure, Kind, Life, LoadShape, Machine,
+    NetworkUse, Round, Summary, Verdict, WarmUpDone,
 };
 use std::num::NonZeroU32;
 
@@ -502,7 +502,7 @@ fn a_warm_up_that_lacked_time_or_requests_is_a_doubt() {
 }
 
 #[test]
-fn figures_that_contradict_each_other_are_a_doubt() {
+fn latencies_of_another_number_of_requests_in_flight_are_void() {
     let mut rounds = race(LOAD);
     let summary = judge(&asked(&NAMES, 7, &[LOAD]), &rounds);
     assert!(epoll(&summary).little_residual.unwrap().abs() < 0.1);
@@ -511,7 +511,11 @@ fn figures_that_contradict_each_other_are_a_doubt() {
     rounds.iter_mut().for_each(|r| r.requests /= 2);
     let summary = judge(&asked(&NAMES, 7, &[LOAD]), &rounds);
     assert!(epoll(&summary).little_residual.unwrap() > 0.7);
-    assert!(summary.doubts.iter().any(|d| d.contains("(Little's law) by")), "{:?}", summary.doubts);
+    let is_found = |one: &&CellFinding| one.kind == Kind::InFlight;
+    let verdict = &epoll(&summary).verdict;
+    let found = verdict.findings.iter().find(is_found).unwrap().to_string();
+    assert!(found.contains(" of 64 requests were in flight on average"), "{found}");
+    assert!(verdict.voids(Figure::Latency) && !verdict.voids(Figure::Cost), "{verdict:?}");
 }
 
 /// What an interface of 1 Gbit/s carried in the windows of [`sleepy`], as a share of its speed: sent by the server, and

@@ -84,7 +84,7 @@ impl<'a> Lane<'a> {
         let plan = Arc::new(Plan { tls, seconds: false, ..plan.clone() });
         let threads = plan.threads.min(plan.most_threads());
         limits::make_room(plan.most_open(), threads)?;
-        let shared = Arc::new(Shared::of_lane(threads));
+        let shared = Arc::new(Shared::of_lane(threads, plan.most_opening(1)));
         let stopped = Arc::new(AtomicBool::new(false));
         let run = Run { plan: plan.clone(), shared: shared.clone(), stopped: stopped.clone() };
         let waits = thread::Builder::new()

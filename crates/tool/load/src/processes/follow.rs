@@ -117,7 +117,8 @@ impl Visitor for Run<'_> {
         let Run { plan, part, orders } = self;
         let threads = part.numbers().count();
         limits::make_room(plan.connections_of(part), threads)?;
-        let follower = Arc::new(Follower::new(plan, Shared::new(threads, part.processes as usize)));
+        let shared = Shared::new(threads, plan.most_opening(part.processes as usize));
+        let follower = Arc::new(Follower::new(plan, shared));
         let obeying = follower.clone();
         thread::Builder::new()
             .name("orders".into())

@@ -119,7 +119,7 @@ pub fn run_by_crew(
 ) -> Result<Merged, Error> {
     let Watch { observer, progress, stop } = watch;
     let processes = division.parts.len();
-    let shared = &Shared::new(processes, 1);
+    let shared = &Shared::new(processes, 0);
     thread::scope(|scope| {
         let (alive, ended) = mpsc::channel::<()>();
         // A separate thread, because this one reports progress.

@@ -119,7 +119,7 @@ fn carry_out<D: Dialect>(
     let threads = plan.threads.min(plan.most_threads());
     limits::make_room(plan.most_open(), threads)?;
     let _kept = KeptOn::cpus(&plan.cpus);
-    let shared = Shared::new(threads, 1);
+    let shared = Shared::new(threads, plan.most_opening(1));
     let mut director = Director::new(plan, &shared, stop, observer);
     let part = Part::whole(threads as u32);
     let mut gatherer = plan.seconds.then(|| Gatherer::new(threads));

@@ -131,13 +131,9 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Maximum number of connections that wait for their first reply at a time, over all processes, if
-    /// no due request opens them: less than the shortest accept queues in practice (100 and 128).
-    const MOST_OPENING: usize = 64;
-
-    /// For `threads` threads of one of `processes` processes. The leader of load processes passes their
-    /// number as `threads`.
-    pub fn new(threads: usize, processes: usize) -> Self {
+    /// For `threads` threads of a load process, which has at most `most_opening` connections that wait for
+    /// their first reply. The leader of load processes passes their number as `threads`, and opens no connection.
+    pub fn new(threads: usize, most_opening: usize) -> Self {
         Shared {
             phase: AtomicU8::new(Phase::Starting as u8),
             began_at: AtomicU64::new(0),
@@ -152,15 +148,15 @@ impl Shared {
             cut_short: AtomicBool::new(false),
             opening: AtomicUsize::new(0),
             owes_across: AtomicBool::new(false),
-            most_opening: (Self::MOST_OPENING / processes).max(1),
+            most_opening,
             gauges: (0..threads).map(|_| Gauge::default()).collect(),
             rest: None,
         }
     }
 
     /// For the `threads` threads of a lane.
-    pub fn of_lane(threads: usize) -> Self {
-        Shared { rest: Some(SliceBarrier::new(threads)), ..Self::new(threads, 1) }
+    pub fn of_lane(threads: usize, most_opening: usize) -> Self {
+        Shared { rest: Some(SliceBarrier::new(threads)), ..Self::new(threads, most_opening) }
     }
 
     #[inline]

@@ -1,7 +1,7 @@
 //! A bound on the requests in flight over all connections: it is never exceeded, and connections take
 //! turns.
 
-use crate::common::{Server, assert_undisturbed, bounded, double, plan, run};
+use crate::common::{Server, assert_undisturbed, bounded, double, in_burst, plan, run};
 use regatta_load::{Error, Plan, Until};
 use std::{
     sync::{
@@ -9,7 +9,7 @@ use std::{
         atomic::{AtomicUsize, Ordering::SeqCst},
     },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 #[test]
@@ -35,6 +35,34 @@ fn the_bound_on_requests_in_flight_is_never_exceeded() {
         let most = most.load(SeqCst);
         assert!((2..=5).contains(&most), "{most} were in flight");
     }
+}
+
+/// A server that answers nothing before each of 200 clients has sent a request.
+#[test]
+fn a_load_that_is_timed_from_the_first_connect_opens_all_connections_at_once() {
+    const CLIENTS: usize = 200;
+    let server = || {
+        let here = AtomicUsize::new(0);
+        Server::lines(move |i, line| {
+            here.fetch_add(usize::from(i == 0), SeqCst);
+            let deadline = Instant::now() + Duration::from_secs(10);
+            while here.load(SeqCst) < CLIENTS {
+                if Instant::now() > deadline {
+                    return None;
+                }
+                thread::sleep(Duration::from_millis(1));
+            }
+            Some(double(line))
+        })
+    };
+    for counted in [CLIENTS as u64, 1_000] {
+        let (server, until) = (server(), Until::Requests(counted));
+        let plan = Plan { connections: CLIENTS, threads: 2, until, ..plan(server.address) };
+        assert_undisturbed(&run(&plan).unwrap());
+    }
+    let server = server();
+    let plan = Plan { connections: CLIENTS, threads: 2, ..plan(server.address) };
+    assert_undisturbed(&run(&in_burst(2, 3, plan)).unwrap());
 }
 
 #[test]

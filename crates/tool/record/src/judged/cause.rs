@@ -142,6 +142,13 @@ pub enum Cause {
         /// Why.
         late: Late,
     },
+    /// By Little's law, another number of requests was in flight than the load asks for, so latencies are void.
+    InFlight {
+        /// Rate × mean latency.
+        requests: f64,
+        /// The number that the load asks for.
+        of: u64,
+    },
     /// The server also answered the requests of another load, so its cost is void.
     AlsoAnswered {
         /// Large requests per second.

@@ -275,11 +275,6 @@ pub enum Doubt {
         /// Student's t.
         p: f64,
     },
-    /// Its rate and latency do not give the number of requests in flight (Little's law).
-    Little {
-        /// Requests in flight over rate × mean latency, minus 1.
-        residual: f64,
-    },
 }
 
 #[cfg(test)]

@@ -48,6 +48,8 @@ pub enum Kind {
     OtherCpus,
     /// The contender closed connections of members of a hub, and these were owed nothing until they had joined again.
     MembersAway,
+    /// Fewer or more requests were in flight, on average, than the load asks for.
+    InFlight,
 }
 
 impl Kind {
@@ -71,6 +73,7 @@ impl Kind {
             Kind::ServerNotObserved => "server-not-observed",
             Kind::OtherCpus => "other-cpus",
             Kind::MembersAway => "members-away",
+            Kind::InFlight => "in-flight",
         }
     }
 
@@ -83,7 +86,7 @@ impl Kind {
     /// Whether the figures of its reason are amounts. Otherwise they are data that was sent, received or declared.
     pub fn has_amounts(self) -> bool {
         use Kind::*;
-        matches!(self, Noisy | Unstable | GeneratorBound | NetworkBound | CoBound | Idle)
+        matches!(self, Noisy | Unstable | GeneratorBound | NetworkBound | CoBound | Idle | InFlight)
     }
 
     /// The figures that this kind always voids.
@@ -98,7 +101,7 @@ impl Kind {
             Kind::GeneratorBound | Kind::NetworkBound | Kind::CostOnly | Kind::MembersAway => {
                 &[Rate, Latency]
             }
-            Kind::Noisy => &[Latency],
+            Kind::Noisy | Kind::InFlight => &[Latency],
             Kind::Unstable => &[Cost, Latency],
             Kind::CannotHold | Kind::Disqualified | Kind::Failed | Kind::Skipped => {
                 &[Cost, Rate, Latency, Memory]

@@ -106,6 +106,10 @@ impl fmt::Display for Cause {
                 }
             }
             Cause::LateBesideBusy { late } => write!(f, "{late}: latency is void"),
+            Cause::InFlight { requests, of } => write!(
+                f,
+                "{requests:.1} of {of} requests were in flight on average (rate × mean latency): latency is void"
+            ),
             Cause::AlsoAnswered { beside_per_s } => write!(
                 f,
                 "the server also answered {beside_per_s:.1} large requests per second: cost is void"
