@@ -275,6 +275,12 @@ pub enum Doubt {
         /// Student's t.
         p: f64,
     },
+    /// Its rate and latency do not give the number of requests in flight (Little's law). Only in results of earlier
+    /// versions: now [`Kind::InFlight`](crate::Kind::InFlight) is a finding of the cell, and latency is void.
+    Little {
+        /// Requests in flight over rate × mean latency, minus 1.
+        residual: f64,
+    },
 }
 
 #[cfg(test)]

@@ -124,7 +124,8 @@ impl Doubt {
             | Doubt::OtherArrivals { .. }
             | Doubt::FewPassed { .. }
             | Doubt::ShortWarmUp { .. }
-            | Doubt::SourceAddresses { .. } => return None,
+            | Doubt::SourceAddresses { .. }
+            | Doubt::Little { .. } => return None,
         })
     }
 
@@ -302,6 +303,13 @@ impl Doubt {
                  [{low:.2}–{high:.2}] as much as requests from other addresses of this machine \
                  (p = {p:.1e}); the connections of rounds come from addresses that it cannot know in \
                  advance, so its figures do not benefit"
+            ),
+            Doubt::Little { residual } => write!(
+                f,
+                "had a number of requests in flight that differs from rate × mean latency (Little's law) \
+                 by {:+.0}%. Above 0%, connections were idle, or the load was late to read and \
+                 send again; below 0%, the latencies are longer than the rate permits",
+                residual * 100.0
             ),
             Doubt::BesideOthers { blocks, of } => write!(
                 f,
