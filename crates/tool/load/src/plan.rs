@@ -79,8 +79,8 @@ pub struct Plan {
     ///
     /// [`Drive::Burst`]: load instances that start together, each with an equal share of the
     /// connections. Every connection connects, sends its requests, reads the replies and closes. There
-    /// is no warm-up, and the window opens before the first connect, so that connecting is included.
-    /// [`crate::Tally::instances_ns`] is the time that each instance took. A connection that cannot be
+    /// is no warm-up, and the window opens before the first connect, so that connecting is included; all
+    /// connections are opened at once. [`crate::Tally::instances_ns`] is the time that each instance took. A connection that cannot be
     /// opened is retried after a pause. One that is lost later is not: its requests without a reply,
     /// including those not sent yet, count as errors of the kind of the loss. There are at most as many
     /// load threads as instances. Only with [`Until::Done`].
@@ -191,10 +191,10 @@ pub enum Until {
     /// When this many requests were sent and are settled (answered or lost). The server receives
     /// exactly this many, plus repeats of those that it left unanswered after it announced the close
     /// of their connection. There is no warm-up, and the window opens before the first connect, so that
-    /// connecting is included; all connections are opened at once. With fewer requests than connections, only as many connections as
-    /// requests are opened. On a hub, and where connections store values first, all connections are
-    /// opened first, each sends one additional request to join, and then the window opens (not with
-    /// [`Drive::Churn`]).
+    /// connecting is included; all connections are opened at once. With fewer requests than connections,
+    /// only as many connections as requests are opened. On a hub, and where connections store values first,
+    /// all connections are opened first, each sends one additional request to join, and then the window
+    /// opens (not with [`Drive::Churn`]).
     Requests(u64),
     /// When every connection of a burst is finished: with [`Drive::Burst`], and only with it.
     Done,
@@ -253,9 +253,6 @@ impl Plan {
         }
     }
 
-    /// See [`Plan::most_opening`].
-    const MOST_OPENING: usize = 64;
-
     /// The same plan with no more connections than requests. If all connections join first, all stay:
     /// on a hub, each receives what the others send.
     pub fn needed(&self) -> Plan {
@@ -313,8 +310,9 @@ impl Plan {
     /// `ab -c` does: their number is that of the clients which the server has to accept. Otherwise opening is not
     /// measured, and they are fewer than the shortest accept queues in practice (100 and 128).
     pub(crate) fn most_opening(&self, processes: usize) -> usize {
+        const OVER_ALL: usize = 64;
         let at_once = !matches!(self.until, Until::Elapsed(_)) && !self.joins_first();
-        if at_once { self.connections } else { (Self::MOST_OPENING / processes).max(1) }
+        if at_once { self.connections } else { (OVER_ALL / processes).max(1) }
     }
 
     /// Number of requests that join connections before the counted ones: the first of each connection.

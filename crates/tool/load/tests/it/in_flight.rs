@@ -1,15 +1,15 @@
-//! A bound on the requests in flight over all connections: it is never exceeded, and connections take
-//! turns.
+//! How many requests are in flight: a bound over all connections is never exceeded, and connections take turns; a load
+//! that is timed from the first connect opens all connections at once.
 
 use crate::common::{Server, assert_undisturbed, bounded, double, in_burst, plan, run};
 use regatta_load::{Error, Plan, Until};
 use std::{
     sync::{
-        Arc, Mutex,
+        Arc, Condvar, Mutex,
         atomic::{AtomicUsize, Ordering::SeqCst},
     },
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 #[test]
@@ -42,17 +42,15 @@ fn the_bound_on_requests_in_flight_is_never_exceeded() {
 fn a_load_that_is_timed_from_the_first_connect_opens_all_connections_at_once() {
     const CLIENTS: usize = 200;
     let server = || {
-        let here = AtomicUsize::new(0);
+        let (here, all_here) = (Mutex::new(0), Condvar::new());
         Server::lines(move |i, line| {
-            here.fetch_add(usize::from(i == 0), SeqCst);
-            let deadline = Instant::now() + Duration::from_secs(10);
-            while here.load(SeqCst) < CLIENTS {
-                if Instant::now() > deadline {
-                    return None;
-                }
-                thread::sleep(Duration::from_millis(1));
-            }
-            Some(double(line))
+            let mut count = here.lock().unwrap();
+            *count += usize::from(i == 0);
+            all_here.notify_all();
+            let limit = Duration::from_secs(10);
+            let (count, _) =
+                all_here.wait_timeout_while(count, limit, |count| *count < CLIENTS).unwrap();
+            (*count == CLIENTS).then(|| double(line))
         })
     };
     for counted in [CLIENTS as u64, 1_000] {
