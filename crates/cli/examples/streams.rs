@@ -130,12 +130,18 @@ impl Connection {
                 }
             }
             // Only calls have content: one short message.
-            Kind::DATA => match &self.how {
-                How::Greets => self.greet(header.stream, name_in(payload)),
-                How::GreetsAll(name) => self.greet(header.stream, &name.clone()),
-                How::Counts { swaps } => self.count(header.stream, *swaps),
-                _ => {}
-            },
+            Kind::DATA => {
+                // Without it a client has to stop after 65,535 bytes (RFC 9113, 6.9.2).
+                if header.length > 0 {
+                    write::window_update(&mut self.out, 0, header.length);
+                }
+                match &self.how {
+                    How::Greets => self.greet(header.stream, name_in(payload)),
+                    How::GreetsAll(name) => self.greet(header.stream, &name.clone()),
+                    How::Counts { swaps } => self.count(header.stream, *swaps),
+                    _ => {}
+                }
+            }
             _ => {}
         }
     }
